@@ -1,0 +1,34 @@
+"""The whole configuration."""
+
+from pydantic import Field, model_validator
+
+from .base import Section
+from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
+from .questions import Questions, Vocabulary
+from .scenes import Scenes
+from .scoring import Figures, Tables
+
+
+class Config(Section):
+    """Every key of config/config.yaml. Threads, memory, GPUs and partitions are not here: they belong to profiles."""
+
+    vocabulary: Vocabulary = Field(default_factory=Vocabulary, description="Objects and attributes (A.1).")
+    questions: Questions = Field(default_factory=Questions, description="How many questions are drawn, and how (A.2, A.5).")
+    scenes: Scenes = Field(default_factory=Scenes, description="How scenes become images (A.4).")
+    models: tuple[EmbedderName, ...] = Field(
+        tuple(DEFAULT_EMBEDDERS), min_length=1, description="Names of the embedders that are measured, in the order of the tables."
+    )
+    embedders: dict[EmbedderName, Embedder] = Field(
+        DEFAULT_EMBEDDERS, description="Every embedder that `models` may name."
+    )
+    tables: Tables = Field(default_factory=Tables, description="Intervals.")
+    figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
+
+    @model_validator(mode="after")
+    def _models_are_known(self):
+        for name in self.models:
+            if name not in self.embedders:
+                raise ValueError(f"models: {name} is not among the embedders ({', '.join(self.embedders)})")
+        if len(set(self.models)) != len(self.models):
+            raise ValueError("models: a name is given twice")
+        return self

@@ -1,0 +1,98 @@
+"""From YAML files to a checked Config, with one-line errors, and from a Config to the sections that stages read."""
+
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from ..errors import UserError
+from ..files import canonical_json
+from .models import Config
+
+
+def load(paths: list[str | Path]) -> Config:
+    """The config of one or more YAML files; later ones override, nested sections are merged, lists are replaced."""
+    merged: dict = {}
+    for path in paths:
+        _merge(merged, read_yaml(path))
+    return check(merged, ", ".join(str(path) for path in paths))
+
+
+def read_yaml(path: str | Path) -> dict:
+    path = Path(path)
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise UserError(f"{where}: not valid YAML ({getattr(error, 'problem', None) or error})") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise UserError(f"{path}: must hold sections such as `questions:` (got {type(value).__name__})")
+    return value
+
+
+def _merge(base: dict, over: dict) -> None:
+    for key, value in over.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            _merge(base[key], value)
+        else:
+            base[key] = value
+
+
+def check(values: dict, source: str = "config") -> Config:
+    """Validates; coerces strings, which is what `snakemake --config` gives for nested values.
+
+    source: what an error names as the place, such as the file's path.
+    """
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise UserError("\n".join(_line(source, problem) for problem in error.errors())) from None
+
+
+def _line(source: str, problem: dict) -> str:
+    key = ".".join(str(part) for part in problem["loc"])
+    kind, context, message = problem["type"], problem.get("ctx", {}), problem["msg"]
+    got = _shown(problem.get("input"))
+    reason = {
+        "extra_forbidden": "unknown key",
+        "missing": "is missing",
+        "greater_than": f"must be > {context.get('gt')}{got}",
+        "greater_than_equal": f"must be >= {context.get('ge')}{got}",
+        "less_than": f"must be < {context.get('lt')}{got}",
+        "less_than_equal": f"must be <= {context.get('le')}{got}",
+        "literal_error": f"must be one of {context.get('expected')}{got}",
+    }.get(kind)
+    if kind == "value_error":
+        reason = message.removeprefix("Value error, ")
+    if reason is None:
+        reason = f"{message[:1].lower()}{message[1:]}{got}"
+    return f"{source}: {key + ': ' if key else ''}{reason}"
+
+
+def _shown(value) -> str:
+    if isinstance(value, (dict, list, tuple, BaseModel)):
+        return ""
+    return f" (got {value!r})"
+
+
+def stage(config: Config, name: str) -> str:
+    """Canonical JSON of one section, the only settings that a stage's program sees. `a.b` names a section inside one."""
+    value = config
+    for part in name.split("."):
+        value = value[part] if isinstance(value, dict) else getattr(value, part)
+    return canonical_json(value.model_dump(mode="json"))
+
+
+def stage_from_json(model: type[BaseModel], text: str) -> BaseModel:
+    """What a program makes of its --config argument. Raises UserError."""
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise UserError("\n".join(_line("--config", problem) for problem in error.errors())) from None

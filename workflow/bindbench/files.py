@@ -1,0 +1,87 @@
+"""Files that are whole or absent: every output is written to a temporary name, fsynced, then renamed.
+
+Also the hashes by which stored items are recognised, and the progress line of long steps.
+"""
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqdm import tqdm
+
+
+@contextmanager
+def written_whole(path: str | Path, durable: bool = True) -> Iterator[Path]:
+    """Yields a temporary path beside `path`; when the block ends well it is renamed to `path`, else removed.
+
+    durable: fsync before the rename, so that a power cut leaves the old file or the new one. Off for items that are
+    checked by their hash on every read.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.chmod(temporary, 0o666 & ~_umask())
+        if durable:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+        temporary.replace(path)
+        if durable:
+            _sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_bytes(path: str | Path, data: bytes, durable: bool = True) -> None:
+    with written_whole(path, durable) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_json(path: str | Path, value) -> None:
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def canonical_json(value) -> str:
+    """The one JSON text of a value: sorted keys, no spaces. What params and fingerprints are made of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def sha256(data: bytes | str) -> str:
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+
+
+def sha256_of_file(path: str | Path) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def progress(items: Iterable, what: str, total: int | None = None, unit: str = "it") -> tqdm:
+    """A progress line on standard error: redrawn on a terminal, a line every ten seconds in a log file."""
+    interactive = sys.stderr.isatty()
+    return tqdm(items, desc=what, total=total, unit=unit, file=sys.stderr, mininterval=0.5 if interactive else 10)

@@ -1,0 +1,188 @@
+"""The Parquet tables that travel between rules: one schema each, checked on write and on read.
+
+A column has a name, a type and a meaning with its unit; ids are strings and stable: the same question keeps its id when
+the benchmark grows. Files are the same bytes for the same rows.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .errors import UserError
+from .files import written_whole
+
+BINDING = pa.struct(
+    [
+        ("attribute", pa.string()),  # base form: "striped"
+        ("realised", pa.string()),  # generation form: "white and orange striped"
+        ("object", pa.string()),
+        ("slots", pa.list_(pa.string())),  # what fills the template's slots, in order: ["white", "orange"]
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: pa.DataType
+    meaning: str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """One kind of file. `key` names the columns that identify a row; they never repeat."""
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema(
+            [pa.field(c.name, c.type, c.optional, {"meaning": c.meaning}) for c in self.columns],
+            {"bindbench.table": self.name},
+        )
+
+
+QUESTIONS = Table(
+    "saber/questions",
+    ("question",),
+    (
+        Column("question", pa.string(), "id"),
+        Column("subset", pa.string(), "independent or nested"),
+        Column("chain", pa.string(), "id of the nested chain", optional=True),
+        Column("n_objects", pa.int32(), "objects in the query"),
+    ),
+)
+
+SCENES = Table(
+    "saber/scenes",
+    ("scene",),
+    (
+        Column("scene", pa.string(), "id: the question's and the role's"),
+        Column("question", pa.string(), "id"),
+        Column("role", pa.string(), "query, candidate_1, candidate_2, candidate_3 or candidate_4"),
+        Column(
+            "kind", pa.string(), "query, preserving, attribute_swap, object_swap, joint_swap or replacement (A.2)"
+        ),
+        Column("bindings", pa.list_(BINDING), "attribute-object pairs in the order of the caption"),
+        Column("caption", pa.string(), "text form (A.3): the text modality of the benchmark"),
+        Column("generation_caption", pa.string(), "generation form (A.3): what the image shows"),
+        Column("moved", pa.int32(), "query bindings that this scene does not hold"),
+        Column("flipped", pa.bool_(), "the image is mirrored (A.4)"),
+    ),
+)
+
+IMAGES = Table(
+    "saber/images",
+    ("scene",),
+    (
+        Column("scene", pa.string(), "id"),
+        Column("path", pa.string(), "PNG, relative to this table's folder"),
+        Column("sha256", pa.string(), "of the file's bytes"),
+        Column("renderer", pa.string(), "what drew it"),
+        Column("verdict", pa.string(), "of the screening (A.4): accepted, rejected or open"),
+    ),
+)
+
+
+def embeddings_table(dimensions: int) -> Table:
+    """Embeddings of one model for one corpus and modality; `dimensions` float32 values of unit norm a row."""
+    return Table(
+        "embeddings",
+        ("item",),
+        (
+            Column("item", pa.string(), "id of the scene"),
+            Column("embedding", pa.list_(pa.float32(), dimensions), "unit norm"),
+        ),
+    )
+
+
+PAIRINGS = ("text_text", "text_image", "image_text", "image_image")
+
+SCORES = Table(
+    "saber/scores",
+    ("question", "pairing"),
+    (
+        Column("question", pa.string(), "id"),
+        Column("subset", pa.string(), "independent or nested"),
+        Column("chain", pa.string(), "id of the nested chain", optional=True),
+        Column("n_objects", pa.int32(), "objects in the query"),
+        Column("pairing", pa.string(), "query modality, then candidate modality"),
+        Column("similarities", pa.list_(pa.float32(), 4), "cosine of the query with candidates 1 to 4"),
+        Column("correct", pa.bool_(), "multiple choice: candidate 1 strictly above the other three"),
+        Column("tied", pa.bool_(), "multiple choice: candidate 1 equals the best of the other three"),
+        Column("rank", pa.int32(), "rank of candidate 1 in the gallery, ties against the model"),
+        Column("average_precision", pa.float64(), "over the whole gallery, ties against the model"),
+        Column("expected_average_precision", pa.float64(), "of a random ranking: the chance level"),
+        Column("n_positives", pa.int32(), "candidates of the gallery that hold all bindings of the query"),
+        Column("top_four", pa.bool_(), "the four candidates of the question hold the top four places"),
+        Column("subset_exact_pairs", pa.int32(), "candidates that hold a strict subset of the query's bindings, times exact"),
+        Column("subset_above_exact", pa.int32(), "of these, pairs in which the subset ranks strictly above the exact match"),
+        Column("subset_superset_pairs", pa.int32(), "strict subsets times candidates that hold all bindings and more"),
+        Column("subset_above_superset", pa.int32(), "of these, pairs in which the subset ranks strictly above"),
+    ),
+)
+
+
+def write_table(table: Table, rows: list[dict] | dict | pa.Table, path: str | Path) -> None:
+    """Writes rows (dicts, columns or a pyarrow table) after checking them against the schema.
+
+    Raises ValueError when a row does not fit: a fault of the program, never of the user.
+    """
+    if isinstance(rows, pa.Table):
+        data = rows.select(table.schema.names).cast(table.schema)
+    elif isinstance(rows, dict):
+        data = pa.table(rows, schema=table.schema)
+    else:
+        data = pa.Table.from_pylist(rows, schema=table.schema)
+    problem = _problem(table, data)
+    if problem:
+        raise ValueError(f"{table.name}: {problem}")
+    with written_whole(path) as temporary:
+        pq.write_table(data.replace_schema_metadata(table.schema.metadata), temporary, compression="zstd")
+
+
+def read_table(table: Table, path: str | Path) -> pa.Table:
+    """Reads and checks one table. Raises UserError for a file that is missing, unreadable or of another schema."""
+    path = Path(path)
+    if not path.exists():
+        raise UserError(f"{path}: no such file; run snakemake to make it")
+    try:
+        data = pq.read_table(path, memory_map=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: not a readable Parquet file ({_first_line(error)}); delete it and run again") from None
+    missing = set(table.schema.names) - set(data.schema.names)
+    if missing:
+        raise UserError(
+            f"{path}: not a {table.name} table of this version (no column {', '.join(sorted(missing))}); delete it and run again"
+        )
+    try:
+        data = data.select(table.schema.names).cast(table.schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise UserError(f"{path}: not a {table.name} table of this version ({_first_line(error)})") from None
+    problem = _problem(table, data)
+    if problem:
+        raise UserError(f"{path}: {problem}; delete it and run again")
+    return data
+
+
+def read_tables(table: Table, paths: list[str | Path]) -> pa.Table:
+    """The rows of several files of one table, in the order of the paths."""
+    return pa.concat_tables([read_table(table, path) for path in paths])
+
+
+def _problem(table: Table, data: pa.Table) -> str | None:
+    for column in table.columns:
+        if not column.optional and data[column.name].null_count:
+            return f"column {column.name} has empty cells"
+    if len(data) and len(data.group_by(list(table.key)).aggregate([])) != len(data):
+        return f"{' and '.join(table.key)} repeat"
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
