@@ -1,9 +1,61 @@
 # Everything a person or CI does, in one place. `make help` lists it.
 PYTHON ?= python3
-CONFIG ?= config/config.yaml
 CORES ?= all
+CONFIG ?= config/config.yaml
 BIN := .venv/bin
-UV_VERSION := 0.11.2
+GROUPS := workflow questions scenes embed score dev
+SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
+# `make table2 CONFIG=config/tiny.yaml`: merged over config/config.yaml
+ifneq ($(CONFIG),config/config.yaml)
+CONFIGFILE := --configfile $(CONFIG)
+endif
+
+.PHONY: help table2 tiny test report check generated lock benchmarks clean
 
 help:  ## this list
-	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9_-]+):.*## */  make \1\t/' | expand -t 20
+
+table2: .venv/ready  ## SABER's Table 2 with the embedded models, offline but for the first fetch (CONFIG=..., CORES=...)
+	$(BIN)/python -m bindbench check-config config/config.yaml $(CONFIG)
+	$(SNAKEMAKE) results/saber_table2.csv $(CONFIGFILE)
+
+tiny: .venv/ready  ## every stage on a handful of questions, into results/
+	$(SNAKEMAKE) all --configfile config/tiny.yaml
+
+report: .venv/ready  ## results/report.html: tables, figures and sheets in one file
+	$(SNAKEMAKE) all $(CONFIGFILE)
+	$(BIN)/snakemake all $(CONFIGFILE) --report results/report.html
+
+test: .venv/ready  ## the tests
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/ready  ## style, lint, and that generated files are up to date
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow/Snakefile rules
+	$(BIN)/snakemake --lint
+	$(BIN)/python -m bindbench.devtools --check
+
+generated: .venv/ready  ## config/config.yaml, its schema and README, envs/*.yaml from the models, pyproject.toml and the lock
+	$(BIN)/python -m bindbench.devtools
+
+lock: .venv/uv  ## requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml $(GROUPS:%=--group %) --universal --generate-hashes --no-emit-index-url --no-header -q -o requirements.lock
+
+benchmarks: .venv/ready  ## speed and memory against peers (in an environment of their own), into benchmarks/*.md
+	$(BIN)/uv venv -q --allow-existing --system-site-packages .venv/peers
+	cd benchmarks && for script in *.py; do ../$(BIN)/python $$script; done
+
+clean:  ## removes results/, which holds the caches too
+	rm -rf results .snakemake
+
+.venv/uv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bindbench needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	touch .venv/uv
+
+.venv/ready: .venv/uv requirements.lock pyproject.toml
+	$(BIN)/uv pip install -q --require-hashes -r requirements.lock
+	$(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
+	touch .venv/ready

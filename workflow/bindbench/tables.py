@@ -72,7 +72,6 @@ SCENES = Table(
         Column("caption", pa.string(), "text form (A.3): the text modality of the benchmark"),
         Column("generation_caption", pa.string(), "generation form (A.3): what the image shows"),
         Column("moved", pa.int32(), "query bindings that this scene does not hold"),
-        Column("flipped", pa.bool_(), "the image is mirrored (A.4)"),
     ),
 )
 
@@ -83,6 +82,7 @@ IMAGES = Table(
         Column("scene", pa.string(), "id"),
         Column("path", pa.string(), "PNG, relative to this table's folder"),
         Column("sha256", pa.string(), "of the file's bytes"),
+        Column("flipped", pa.bool_(), "the image is mirrored (A.4); drawn from scenes.seed and the scene's id by scenes.layout.is_flipped"),
         Column("renderer", pa.string(), "what drew it"),
         Column("verdict", pa.string(), "of the screening (A.4): accepted, rejected or open"),
     ),

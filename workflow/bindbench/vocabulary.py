@@ -9,14 +9,13 @@ from pathlib import Path
 from .errors import UserError
 
 TYPES = {"standalone": (), "single-color": ("color",), "two-color": ("color1", "color2"), "fixed-variant": ("variant",)}
-OBJECT_COLUMNS = ("object", "article", "group", "shape")
+OBJECT_COLUMNS = ("object", "group", "shape")
 ATTRIBUTE_COLUMNS = ("attribute", "type", "category", "template", "variants", "material")
 
 
 @dataclass(frozen=True)
 class Object:
     name: str
-    article: str  # "a" or "an"; empty: by pronunciation
     group: str
     shape: str  # noto:NAME, own:NAME or a path to an SVG file
 
@@ -108,11 +107,9 @@ def _read_objects(path: Path) -> dict[str, Object]:
     objects, seen = {}, {}
     for line, row in _rows(path, OBJECT_COLUMNS):
         name = _name(path, line, "object", row["object"], seen)
-        if row["article"] not in ("", "a", "an"):
-            raise UserError(f"{path}: row {line}: article must be a, an or empty (got {row['article']!r})")
         if not row["shape"]:
             raise UserError(f"{path}: row {line}: shape is empty (noto:NAME, own:NAME or the path of an SVG file)")
-        objects[name] = Object(name, row["article"], row["group"], row["shape"])
+        objects[name] = Object(name, row["group"], row["shape"])
     return objects
 
 

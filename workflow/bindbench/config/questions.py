@@ -15,13 +15,13 @@ class Vocabulary(Section):
 
     objects: str = Field(
         "resources/vocabulary/objects.csv",
-        description="CSV with the columns object, article (may be empty), group, shape; the default has 232 objects.",
+        description="CSV with the columns object, group, shape; the default has 232 objects.",
     )
     attributes: str = Field(
         "resources/vocabulary/attributes.csv",
         description=(
             "CSV with the columns attribute, type (standalone, single-color, two-color, fixed-variant), category, "
-            "template, variants (separated by |), material; the default has 50 attributes."
+            "template, variants (between vertical bars), material; the default has 50 attributes."
         ),
     )
     palette: tuple[str, ...] = Field(

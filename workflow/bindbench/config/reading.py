@@ -1,5 +1,6 @@
 """From YAML files to a checked Config, with one-line errors, and from a Config to the sections that stages read."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -45,10 +46,11 @@ def _merge(base: dict, over: dict) -> None:
             base[key] = value
 
 
-def check(values: dict, source: str = "config") -> Config:
+def check(values: dict, source: str | Callable[[tuple], str] = "config") -> Config:
     """Validates; coerces strings, which is what `snakemake --config` gives for nested values.
 
-    source: what an error names as the place, such as the file's path.
+    source: what an error names as the place: a file's path, or a function from the key's parts to it.
+    Raises UserError, one line for each fault.
     """
     try:
         return Config.model_validate(values)
@@ -56,8 +58,11 @@ def check(values: dict, source: str = "config") -> Config:
         raise UserError("\n".join(_line(source, problem) for problem in error.errors())) from None
 
 
-def _line(source: str, problem: dict) -> str:
-    key = ".".join(str(part) for part in problem["loc"])
+def _line(source: str | Callable[[tuple], str], problem: dict) -> str:
+    location = tuple(part for part in problem["loc"] if part != "[key]")
+    if callable(source):
+        source = source(location)
+    key = ".".join(str(part) for part in location)
     kind, context, message = problem["type"], problem.get("ctx", {}), problem["msg"]
     got = _shown(problem.get("input"))
     reason = {

@@ -1,0 +1,43 @@
+# bindbench: SABER and MultiBind, end to end. `snakemake --cores 8 results/saber_table2.csv`
+from snakemake.utils import min_version
+
+min_version("9.20")
+
+
+pathvars:
+    logs="<results>/logs",
+    benchmarks="<results>/benchmarks",
+
+
+include: "rules/common.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+if Path("config/config.yaml").exists():
+
+    configfile: "config/config.yaml"
+
+
+settings = checked_settings()
+
+
+include: "rules/questions.smk"
+include: "rules/scenes.smk"
+include: "rules/embed.smk"
+include: "rules/score.smk"
+include: "rules/figures.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        rules.tabulate_saber.output,
+        rules.plot_saber.output,
+        rules.draw_contact_sheet.output,
+        rules.draw_answer_sheet.output,
+
+
+onstart:
+    note_start()

@@ -1,0 +1,79 @@
+# Plots and the sheet of answers.
+rule plot_saber:
+    input:
+        scores=expand("<results>/saber/scores/{model}.parquet", model=settings.models),
+        questions=rules.sample_questions.output.questions,
+        scenes=rules.sample_questions.output.scenes,
+        vocabulary=vocabulary_lists(),
+    output:
+        figures=report(
+            expand(
+                "<results>/figures/saber_{figure}.svg",
+                figure=("accuracy_by_n", "retrieval_by_n", "by_category", "candidate_kinds"),
+            ),
+            caption="../workflow/report/figures.rst",
+            category="SABER",
+            subcategory="figures",
+        ),
+        pictures=expand(
+            "<results>/figures/saber_{figure}.png",
+            figure=("accuracy_by_n", "retrieval_by_n", "by_category", "candidate_kinds"),
+        ),
+    log:
+        "<logs>/plot_saber.log",
+    benchmark:
+        "<benchmarks>/plot_saber.jsonl"
+    conda:
+        "../envs/score.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        config=stage_config("figures"),
+        tables=stage_config("tables"),
+        vocabulary=stage_config("vocabulary"),
+        models=list(settings.models),
+        version=VERSIONS["figures"],
+    message:
+        "Drawing the figures of SABER"
+    shell:
+        "python -m bindbench plot-saber --scores {input.scores:q} --models {params.models:q}"
+        " --questions {input.questions:q} --scenes {input.scenes:q}"
+        " --vocabulary {params.vocabulary:q}"
+        " --figures {output.figures:q} --config {params.config:q} --tables {params.tables:q} 2> {log:q}"
+
+
+rule draw_answer_sheet:
+    input:
+        scores=expand("<results>/saber/scores/{model}.parquet", model=settings.models),
+        questions=rules.sample_questions.output.questions,
+        scenes=rules.sample_questions.output.scenes,
+        images=expand(rules.render_scenes.output.images, shard=image_shards()),
+    output:
+        sheet=report(
+            "<results>/saber_answers.html",
+            caption="../workflow/report/answers.rst",
+            category="SABER",
+            labels={"what": "what each model ranked first"},
+        ),
+    log:
+        "<logs>/draw_answer_sheet.log",
+    benchmark:
+        "<benchmarks>/draw_answer_sheet.jsonl"
+    conda:
+        "../envs/score.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=stage_config("figures"),
+        models=list(settings.models),
+        version=VERSIONS["figures"],
+    message:
+        "Drawing the sheet of answers"
+    shell:
+        "python -m bindbench draw-answer-sheet --scores {input.scores:q} --models {params.models:q}"
+        " --questions {input.questions:q} --scenes {input.scenes:q} --images {input.images:q}"
+        " --sheet {output.sheet:q} --config {params.config:q} 2> {log:q}"

@@ -1,0 +1,7 @@
+"""`python -m bindbench COMMAND`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

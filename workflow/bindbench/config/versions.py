@@ -1,0 +1,16 @@
+"""Version of each stage's result, bumped by hand when a change of code changes what the stage writes.
+
+A version is a param of its rules, so a bump runs the stage again; an edit that changes nothing does not (a docstring must
+not re-bill thousands of images). tests/unit/test_stage_versions.py fails when the output on fixed inputs changed and the
+version did not.
+"""
+
+VERSIONS = {
+    "questions": 1,
+    "shapes": 1,
+    "scenes": 1,
+    "embedding": 1,
+    "scoring": 1,
+    "tables": 1,
+    "figures": 1,
+}

@@ -1,0 +1,126 @@
+"""The default config with comments, its JSON schema and its README, all from the pydantic models."""
+
+import json
+import types
+import typing
+from textwrap import wrap
+
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from ..config.base import Section
+from ..config.models import Config
+
+HEADER = "# Generated from workflow/bindbench/config; edit values freely, comments and order come back with `make generated`.\n"
+
+
+def default_yaml() -> str:
+    """config/config.yaml: every section and key with its description as a comment."""
+    lines = [
+        "# The default configuration: the full SABER benchmark with the embedded models, offline and free.",
+        "# Every key is explained in config/README.md. Override in a file of your own: snakemake --configfile my.yaml ...",
+        HEADER.strip(),
+    ]
+    config = Config()
+    for name, field in Config.model_fields.items():
+        value = getattr(config, name)
+        lines += ["", f"# {field.description}"]
+        if isinstance(value, Section):
+            lines.append(f"{name}:")
+            for key, inner in type(value).model_fields.items():
+                lines += [f"  # {line}" for line in wrap(inner.description, 110)]
+                lines.append(f"  {key}: {_flow(getattr(value, key))}")
+        elif isinstance(value, dict):
+            lines.append(f"{name}:")
+            for key, entry in value.items():
+                given = entry.model_dump(mode="json", exclude_defaults=True) or {"loader": entry.loader}
+                lines.append(f"  {key}:")
+                lines += [f"    {k}: {_flow(v)}" for k, v in given.items()]
+        else:
+            lines.append(f"{name}: {_flow(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _flow(value) -> str:
+    value = list(value) if isinstance(value, tuple) else value
+    return yaml.safe_dump(value, default_flow_style=True, width=1000, sort_keys=False).removesuffix("\n").removesuffix("\n...")
+
+
+def schema() -> str:
+    """JSON schema, for editors that complete and check YAML."""
+    return json.dumps(Config.model_json_schema(), indent=2) + "\n"
+
+
+def readme() -> str:
+    """config/README.md: a table for each section, a row for each key."""
+    parts = [
+        "# The configuration",
+        "",
+        "Generated from the models in `workflow/bindbench/config`; `make generated` writes it.",
+        "",
+        "`config/config.yaml` holds the defaults and is always read. Put your changes into a file of your own and pass it:",
+        "`snakemake --cores 8 --configfile my.yaml results/saber_table2.csv`. Sections are merged, lists are replaced.",
+        "Several files may follow one `--configfile`; later ones win. (`--config` on the command line is safe for top-level",
+        "values only.)",
+        "",
+        "| file | what it is |",
+        "|---|---|",
+        "| `config.yaml` | the full benchmark with the embedded models: no key, no GPU, no hub |",
+        "| `tiny.yaml` | every stage on a handful of questions, about a minute; used by CI |",
+        "| `paper.yaml` | the paper's embedders at the paper's image size; needs a GPU and the hub |",
+        "",
+        "Changing a value runs exactly the stages again that read its section, and what follows from them. Threads, memory, GPUs",
+        "and partitions are not here: they belong to `profiles/`. API keys come from the environment and never stand in a config.",
+        "",
+        "A fault is reported in one line, with exit code 2: `my.yaml: scenes.image_px: must be >= 64 (got 10)`.",
+        "`python -m bindbench check-config config/config.yaml my.yaml` checks without running anything.",
+    ]
+    for name, field in Config.model_fields.items():
+        parts += ["", f"## {name}", "", field.description, ""]
+        model = _section(field)
+        if model is None:
+            parts += _table({name: field}, {name: getattr(Config(), name)})
+            continue
+        if typing.get_origin(field.annotation) is dict:
+            names = ", ".join(f"`{key}`" for key in getattr(Config(), name))
+            parts += [f"Keys are names of your choice; {names} are there by default. Each entry has:", ""]
+        parts += _table(model.model_fields, {k: f.get_default(call_default_factory=True) for k, f in model.model_fields.items()})
+    return "\n".join(parts) + "\n"
+
+
+def _section(field: FieldInfo) -> type[BaseModel] | None:
+    for candidate in (field.annotation, *typing.get_args(field.annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+def _table(fields: dict[str, FieldInfo], defaults: dict) -> list[str]:
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for name, field in fields.items():
+        rows.append(f"| `{name}` | {_type(field)} | `{_flow(defaults[name])}` | {field.description} |".replace("\n", " "))
+    return rows
+
+
+def _type(field: FieldInfo) -> str:
+    limits = [
+        f"{sign} {getattr(item, name):g}"
+        for item in field.metadata
+        for name, sign in (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
+        if getattr(item, name, None) is not None
+    ]
+    return ", ".join([_type_name(field.annotation), *limits])
+
+
+def _type_name(annotation) -> str:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _type_name(arguments[0])
+    if origin is typing.Literal:
+        return " or ".join(f"`{value}`" for value in arguments)
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join("empty" if a is type(None) else _type_name(a) for a in arguments)
+    if origin is tuple:
+        return f"list of {_type_name(arguments[0])}"
+    return {int: "integer", float: "number", str: "text", bool: "true or false"}.get(annotation, str(annotation))

@@ -1,0 +1,1 @@
+"""SABER: does an embedder keep which attribute belongs to which object?"""

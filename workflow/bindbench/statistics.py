@@ -1,0 +1,162 @@
+"""Means over questions with bootstrap intervals, and paired differences between models.
+
+The paper averages over questions of one size N, then over N, then over pairings; here every such mean comes with a
+percentile interval. Questions are resampled as they were drawn: independent ones within their N, nested chains as a
+whole, because a chain's questions share their bindings and a lucky chain is lucky at every N. All models are measured on
+the same resamples, so that the difference between two models is a paired one.
+
+Resampling a mean needs only how often each item was drawn: all resamples of all models are one matrix product.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .files import sha256
+
+# Resamples drawn at once; fixed, since it is part of the sequence of random numbers.
+BLOCK = 2000
+
+
+class Estimate(NamedTuple):
+    """A mean and the bounds of its interval; NaN where there is nothing to average."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Bootstrap(NamedTuple):
+    """Means by stratum, of the data itself and of every resample; NaN where a stratum has no item."""
+
+    means: np.ndarray  # (n_strata, ...) float64
+    resampled: np.ndarray  # (n_resamples, n_strata, ...) float64
+
+
+def random_generator(seed: int, name: str) -> np.random.Generator:
+    """A generator of its own for each purpose: the config's seed and a fixed name."""
+    return np.random.Generator(np.random.PCG64([seed, int(sha256(name)[:16], 16)]))
+
+
+def draw_counts(
+    strata: np.ndarray, chains: Sequence[str | None], n_resamples: int, generator: np.random.Generator
+) -> np.ndarray:
+    """How often each item is drawn in each resample.
+
+    strata: (n_items,) integers. chains: for each item the id of its chain, or None for an item drawn by itself.
+    Items without a chain are drawn with replacement within their stratum; chains among each other, one draw for all
+    strata. Returns (n_resamples, n_items) float64 of whole numbers.
+    """
+    counts = np.zeros((n_resamples, len(strata)))
+    alone = np.array([chain is None for chain in chains], dtype=bool)
+    for stratum in np.unique(strata):
+        members = np.flatnonzero(alone & (strata == stratum))
+        if len(members):
+            counts[:, members] = _multinomial(len(members), n_resamples, generator)
+    in_chain = np.flatnonzero(~alone)
+    if len(in_chain):
+        names, chain_of = np.unique([chains[item] for item in in_chain], return_inverse=True)
+        counts[:, in_chain] = _multinomial(len(names), n_resamples, generator)[:, chain_of]
+    return counts
+
+
+def _multinomial(n: int, n_resamples: int, generator: np.random.Generator) -> np.ndarray:
+    """(n_resamples, n) counts of n draws with replacement from n things."""
+    drawn = generator.integers(0, n, (n_resamples, n)) + n * np.arange(n_resamples)[:, None]
+    return np.bincount(drawn.ravel(), minlength=n * n_resamples).reshape(n_resamples, n)
+
+
+def stratum_means(
+    counts: np.ndarray, values: np.ndarray, weights: np.ndarray, strata: np.ndarray, n_strata: int
+) -> np.ndarray:
+    """Weighted mean of each stratum under each resample: sum(count · weight · value) / sum(count · weight).
+
+    counts: (n_resamples, n_items). values, weights: (n_items, n_columns) float64; an item of weight 0 is left out, and
+    its value may be NaN. strata: (n_items,) integers below n_strata.
+    Returns (n_resamples, n_strata, n_columns); NaN where a stratum has no weight.
+    """
+    weighted = np.where(weights > 0, weights * values, 0.0)
+    means = np.full((len(counts), n_strata, values.shape[1]), np.nan)
+    for stratum in range(n_strata):
+        items = strata == stratum
+        totals = counts[:, items] @ weights[items]
+        np.divide(counts[:, items] @ weighted[items], totals, out=means[:, stratum], where=totals > 0)
+    return means
+
+
+def bootstrap(
+    values: np.ndarray,
+    strata: np.ndarray,
+    chains: Sequence[str | None],
+    n_resamples: int,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> Bootstrap:
+    """Means by stratum of the data and of its resamples; the same resamples for the same items, whatever the values.
+
+    values: (n_items, n_columns) float64, one column per model and measure; NaN where an item has no value.
+    strata: (n_items,) integers 0, 1, ...; chains: ids or None; weights: like values, 1 where not given.
+    """
+    weights = np.isfinite(values).astype(float) if weights is None else weights
+    n_strata = int(strata.max()) + 1 if len(strata) else 0
+    generator = random_generator(seed, "bootstrap")
+    resampled = np.empty((n_resamples, n_strata, values.shape[1]))
+    for start in range(0, n_resamples, BLOCK):
+        part = resampled[start : start + BLOCK]
+        counts = draw_counts(strata, chains, len(part), generator)
+        part[:] = stratum_means(counts, values, weights, strata, n_strata)
+    means = stratum_means(np.ones((1, len(strata))), values, weights, strata, n_strata)[0]
+    return Bootstrap(means, resampled)
+
+
+def macro_mean(means: np.ndarray, axis: int) -> np.ndarray:
+    """Mean over strata that have items; NaN where none has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # "mean of empty slice": NaN is what we want there
+        return np.nanmean(means, axis=axis)
+
+
+def estimate(mean: np.ndarray, resampled: np.ndarray, confidence: float) -> Estimate:
+    """The percentile interval of a mean. mean: any shape; resampled: (n_resamples, *shape of mean)."""
+    mean = np.asarray(mean)
+    tail = (1 - confidence) / 2
+    if np.isnan(resampled).any():  # rare: nanquantile is slow
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # columns without any value stay NaN
+            low, high = np.nanquantile(resampled, [tail, 1 - tail], axis=0)
+    else:
+        low, high = np.quantile(resampled, [tail, 1 - tail], axis=0)
+    empty = np.isnan(mean)
+    return Estimate(mean, np.where(empty, np.nan, low), np.where(empty, np.nan, high))
+
+
+def by_stratum(sample: Bootstrap, confidence: float) -> Estimate:
+    """Mean and interval of each stratum and column: arrays of (n_strata, n_columns)."""
+    return estimate(sample.means, sample.resampled, confidence)
+
+
+def over_strata(sample: Bootstrap, confidence: float) -> Estimate:
+    """Macro mean over the strata with its interval, for each column: arrays of (n_columns,)."""
+    return estimate(macro_mean(sample.means, 0), macro_mean(sample.resampled, 1), confidence)
+
+
+def over_columns(sample: Bootstrap, columns: Sequence[int], confidence: float) -> Estimate:
+    """Macro mean over the strata, then the mean over some columns; NaN unless every one of them has values."""
+    columns = list(columns)
+    means, resampled = macro_mean(sample.means, 0)[columns], macro_mean(sample.resampled, 1)[:, columns]
+    return estimate(means.mean(), resampled.mean(axis=1), confidence)
+
+
+def paired_difference(
+    sample: Bootstrap, columns: Sequence[int], other_columns: Sequence[int], confidence: float
+) -> Estimate:
+    """One model's mean over its columns minus another's, on the same resamples; NaN unless both have all values."""
+    means, resampled = macro_mean(sample.means, 0), macro_mean(sample.resampled, 1)
+    first, second = list(columns), list(other_columns)
+    return estimate(
+        means[first].mean() - means[second].mean(),
+        resampled[:, first].mean(axis=1) - resampled[:, second].mean(axis=1),
+        confidence,
+    )
