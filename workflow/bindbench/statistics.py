@@ -2,8 +2,8 @@
 
 The paper averages over questions of one size N, then over N, then over pairings; here every such mean comes with a
 percentile interval. Questions are resampled as they were drawn: independent ones within their N, nested chains as a
-whole, because a chain's questions share their bindings and a lucky chain is lucky at every N. All models are measured on
-the same resamples, so that the difference between two models is a paired one.
+whole, because a chain's questions share their bindings and a lucky chain is lucky at every N. All models share
+the resamples, so that the difference between two models is a paired one.
 
 Resampling a mean needs only how often each item was drawn: all resamples of all models are one matrix product.
 """
@@ -29,10 +29,10 @@ class Estimate(NamedTuple):
 
 
 class Bootstrap(NamedTuple):
-    """Means by stratum, of the data itself and of every resample; NaN where a stratum has no item."""
+    """Some means of the data, and the same means of every resample; NaN where there is nothing to average."""
 
-    means: np.ndarray  # (n_strata, ...) float64
-    resampled: np.ndarray  # (n_resamples, n_strata, ...) float64
+    means: np.ndarray  # any shape, float64
+    resampled: np.ndarray  # (n_resamples, *shape of means) float64
 
 
 def random_generator(seed: int, name: str) -> np.random.Generator:
@@ -94,13 +94,15 @@ def bootstrap(
     seed: int,
     weights: np.ndarray | None = None,
 ) -> Bootstrap:
-    """Means by stratum of the data and of its resamples; the same resamples for the same items, whatever the values.
+    """Means by stratum; the same resamples for the same items, whatever the values.
 
-    values: (n_items, n_columns) float64, one column per model and measure; NaN where an item has no value.
+    values: (n_items, ...) float64, such as one column per model and pairing; NaN where an item has no value.
     strata: (n_items,) integers 0, 1, ...; chains: ids or None; weights: like values, 1 where not given.
+    Returns means of shape (n_strata, ...).
     """
     weights = np.isfinite(values).astype(float) if weights is None else weights
-    n_strata = int(strata.max()) + 1 if len(strata) else 0
+    n_strata, shape = int(strata.max()) + 1, values.shape[1:]
+    values, weights = (array.reshape(len(array), -1) for array in (values, weights))
     generator = random_generator(seed, "bootstrap")
     resampled = np.empty((n_resamples, n_strata, values.shape[1]))
     for start in range(0, n_resamples, BLOCK):
@@ -108,55 +110,36 @@ def bootstrap(
         counts = draw_counts(strata, chains, len(part), generator)
         part[:] = stratum_means(counts, values, weights, strata, n_strata)
     means = stratum_means(np.ones((1, len(strata))), values, weights, strata, n_strata)[0]
-    return Bootstrap(means, resampled)
+    return Bootstrap(means.reshape(n_strata, *shape), resampled.reshape(n_resamples, n_strata, *shape))
 
 
-def macro_mean(means: np.ndarray, axis: int) -> np.ndarray:
-    """Mean over strata that have items; NaN where none has."""
+def mean_of_present(sample: Bootstrap, axis: int) -> Bootstrap:
+    """Mean over the entries of one axis that have a value, such as the N that have questions; NaN where none has."""
+    return Bootstrap(_nanmean(sample.means, axis), _nanmean(sample.resampled, axis + 1 if axis >= 0 else axis))
+
+
+def mean_of_all(sample: Bootstrap, axis: int) -> Bootstrap:
+    """Mean over one axis, such as over the pairings; NaN unless every entry has a value."""
+    return Bootstrap(sample.means.mean(axis), sample.resampled.mean(axis + 1 if axis >= 0 else axis))
+
+
+def paired_difference(first: Bootstrap, second: Bootstrap) -> Bootstrap:
+    """First minus second, resample by resample: both must come from the same items."""
+    return Bootstrap(first.means - second.means, first.resampled - second.resampled)
+
+
+def interval(sample: Bootstrap, confidence: float) -> Estimate:
+    """Means with their percentile intervals, which hold `confidence` of the resamples."""
+    tail = (1 - confidence) / 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value stays NaN
+        quantile = np.nanquantile if np.isnan(sample.resampled).any() else np.quantile  # the first is slow
+        low, high = quantile(sample.resampled, [tail, 1 - tail], axis=0)
+    empty = np.isnan(sample.means)
+    return Estimate(sample.means, np.where(empty, np.nan, low), np.where(empty, np.nan, high))
+
+
+def _nanmean(values: np.ndarray, axis: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "mean of empty slice": NaN is what we want there
-        return np.nanmean(means, axis=axis)
-
-
-def estimate(mean: np.ndarray, resampled: np.ndarray, confidence: float) -> Estimate:
-    """The percentile interval of a mean. mean: any shape; resampled: (n_resamples, *shape of mean)."""
-    mean = np.asarray(mean)
-    tail = (1 - confidence) / 2
-    if np.isnan(resampled).any():  # rare: nanquantile is slow
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # columns without any value stay NaN
-            low, high = np.nanquantile(resampled, [tail, 1 - tail], axis=0)
-    else:
-        low, high = np.quantile(resampled, [tail, 1 - tail], axis=0)
-    empty = np.isnan(mean)
-    return Estimate(mean, np.where(empty, np.nan, low), np.where(empty, np.nan, high))
-
-
-def by_stratum(sample: Bootstrap, confidence: float) -> Estimate:
-    """Mean and interval of each stratum and column: arrays of (n_strata, n_columns)."""
-    return estimate(sample.means, sample.resampled, confidence)
-
-
-def over_strata(sample: Bootstrap, confidence: float) -> Estimate:
-    """Macro mean over the strata with its interval, for each column: arrays of (n_columns,)."""
-    return estimate(macro_mean(sample.means, 0), macro_mean(sample.resampled, 1), confidence)
-
-
-def over_columns(sample: Bootstrap, columns: Sequence[int], confidence: float) -> Estimate:
-    """Macro mean over the strata, then the mean over some columns; NaN unless every one of them has values."""
-    columns = list(columns)
-    means, resampled = macro_mean(sample.means, 0)[columns], macro_mean(sample.resampled, 1)[:, columns]
-    return estimate(means.mean(), resampled.mean(axis=1), confidence)
-
-
-def paired_difference(
-    sample: Bootstrap, columns: Sequence[int], other_columns: Sequence[int], confidence: float
-) -> Estimate:
-    """One model's mean over its columns minus another's, on the same resamples; NaN unless both have all values."""
-    means, resampled = macro_mean(sample.means, 0), macro_mean(sample.resampled, 1)
-    first, second = list(columns), list(other_columns)
-    return estimate(
-        means[first].mean() - means[second].mean(),
-        resampled[:, first].mean(axis=1) - resampled[:, second].mean(axis=1),
-        confidence,
-    )
+        return np.nanmean(values, axis=axis)

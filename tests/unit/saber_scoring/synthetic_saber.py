@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-
 from bindbench.tables import QUESTIONS, SCENES, embeddings_table, write_table
 
 ATTRIBUTES = [f"attribute{i}" for i in range(12)]
@@ -20,7 +19,6 @@ def scene(question: str, role: str, kind: str, pairs: list[tuple[str, str]]) -> 
         "caption": " and ".join(f"a {a} {o}" for a, o in pairs),
         "generation_caption": " and ".join(f"a {a} {o}" for a, o in pairs),
         "moved": 0,
-        "flipped": False,
     }
 
 

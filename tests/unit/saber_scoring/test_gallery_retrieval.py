@@ -4,10 +4,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score
-
 from bindbench.saber.retrieval import (
     average_precision,
     binding_relations,
@@ -16,6 +12,9 @@ from bindbench.saber.retrieval import (
     pairs_above,
     rank,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
 
 RED_CUBE, PINK_KITE, SANDY_BOOT = ("red", "cube"), ("pink", "kite"), ("sandy", "boot")
 bindings = st.frozensets(

@@ -1,10 +1,9 @@
 """Section 3: a question is right when the binding-preserving candidate ranks first; ties are wrong and counted."""
 
 import numpy as np
+from bindbench.saber.multiple_choice import first_ranked, is_correct, is_tied
 from hypothesis import given
 from hypothesis import strategies as st
-
-from bindbench.saber.multiple_choice import first_ranked, is_correct, is_tied
 
 
 def test_right_only_strictly_above_all_three():

@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from bindbench.errors import UserError
+from bindbench.saber import scoring
+from bindbench.saber.scoring import first_equal_row, read_benchmark, score_saber, similarity_blocks
+from bindbench.tables import PAIRINGS, SCORES, read_table
 from synthetic_saber import (
     binding_embeddings,
     five_scenes,
@@ -10,11 +14,6 @@ from synthetic_saber import (
     write_embeddings,
     write_rows,
 )
-
-from bindbench.errors import UserError
-from bindbench.saber import scoring
-from bindbench.saber.scoring import first_equal_row, read_benchmark, score_saber, similarity_blocks
-from bindbench.tables import PAIRINGS, SCORES, read_table
 
 
 @pytest.fixture
@@ -194,7 +193,7 @@ def test_text_and_images_of_different_width_are_refused(saber):
     items = [scene["scene"] for scene in rows]
     texts = write_embeddings(folder / "text.parquet", items, np.ones((len(items), 3)))
     images = write_embeddings(folder / "image.parquet", items, np.ones((len(items), 4)))
-    with pytest.raises(UserError, match="3 dimensions and .* 4 dimensions"):
+    with pytest.raises(UserError, match=r"3 dimensions and .* 4 dimensions"):
         score_saber(questions, scenes, texts, images, folder / "scores.parquet")
 
 

@@ -1,8 +1,8 @@
-"""Large-gallery retrieval (SABER, sections 3 and 5.1): how early do the candidates that hold all of a query's bindings appear?
+"""Large-gallery retrieval (SABER, sections 3 and 5.1): how early come the candidates that hold all query bindings?
 
-Every query is ranked against every candidate of the benchmark by cosine similarity; the queries themselves are not in the
-gallery. A candidate is a positive when its set of bindings contains the query's; a query of a nested chain therefore has
-several. A tie never helps the model: among equal similarities the negatives are taken to rank first.
+Every query is ranked against every candidate of the benchmark by cosine similarity; the queries themselves are not in
+the gallery. A candidate is a positive when its set of bindings contains the query's; a query of a nested chain
+therefore has several. A tie never helps the model: among equal similarities the negatives are taken to rank first.
 """
 
 from collections.abc import Sequence
@@ -49,8 +49,8 @@ def binding_relations(queries: Sequence[frozenset], gallery: Sequence[frozenset]
 def average_precision(similarities: np.ndarray, positives: Sequence[np.ndarray]) -> np.ndarray:
     """Average precision over the full ranking, one value per query.
 
-    The k-th best positive, with similarity s, ranks behind every negative with similarity >= s and behind k - 1 positives:
-    its precision is k / (k + #negatives >= s). No sorting of the gallery is needed.
+    The k-th best positive, with similarity s, ranks behind every negative with similarity >= s and behind k - 1
+    positives: its precision is k / (k + #negatives >= s). No sorting of the gallery is needed.
 
     similarities: (n_queries, n_candidates) float32 cosines.
     positives: for each query the indices of its positives.
@@ -77,7 +77,8 @@ def average_precision(similarities: np.ndarray, positives: Sequence[np.ndarray])
 def expected_average_precision(n_positives: np.ndarray, n_candidates: int) -> np.ndarray:
     """Average precision that a random ranking has on average: the chance level.
 
-    Average over the places i of a positive: 1/i for itself and (i - 1)/i · (P - 1)/(n - 1) for the P - 1 others before it.
+    It is the average over the places i of a positive: 1/i for itself and (i - 1)/i · (P - 1)/(n - 1) for the other
+    P - 1, each of which stands before it with the chance (i - 1)/(n - 1).
     n_positives: (n_queries,) integers P >= 1. Returns (n_queries,) float64.
     """
     if n_candidates == 1:
@@ -107,7 +108,7 @@ def hold_top_places(similarities: np.ndarray, candidates: np.ndarray) -> np.ndar
 
 
 def pairs_above(similarities: np.ndarray, lower: Sequence[np.ndarray], upper: Sequence[np.ndarray]) -> np.ndarray:
-    """How many pairs (one of `lower`, one of `upper`) have the first strictly above the second (section 5.1, containment).
+    """Containment (section 5.1): in how many pairs one of `lower` ranks strictly above one of `upper`.
 
     similarities: (n_queries, n_candidates) float32; lower, upper: candidate indices for each query.
     Returns (n_queries,) int64.

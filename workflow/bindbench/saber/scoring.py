@@ -35,7 +35,7 @@ NORM_TOLERANCE = 1e-2
 
 
 class Benchmark(NamedTuple):
-    """Questions and their gallery, in one fixed order; the gallery holds candidates 1 to 4 of question 0, then of 1 ..."""
+    """Questions and their gallery in one fixed order: candidates 1 to 4 of the first question, of the second ..."""
 
     questions: pa.Table  # QUESTIONS, one row a question
     query_scenes: list[str]  # scene id of each question's query
@@ -55,7 +55,7 @@ def score_saber(questions: Path, scenes: Path, texts: Path | None, images: Path 
     """Scores one model and writes the table SCORES, with rows only for pairings whose two modalities exist.
 
     texts, images: embeddings of the scenes' captions and pictures; None where the model lacks the modality.
-    Raises UserError when a table is missing or broken, an embedding is missing or not of unit norm, or nothing is given.
+    Raises UserError when a table is missing or broken, an embedding is missing or not of unit norm, or both are None.
     """
     if texts is None and images is None:
         raise UserError(f"{output}: neither text nor image embeddings are given; a model needs at least one modality")
