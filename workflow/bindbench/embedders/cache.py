@@ -1,0 +1,105 @@
+"""Embeddings that were paid for once: a content-addressed, append-only store.
+
+    <root>/<fingerprint of the embedder>/<modality>/part-<sha256 of the part>.npy
+
+A part is a NumPy array with one row per item: the SHA-256 of the item's content (the text's UTF-8, the image file's
+bytes) and its vector. Its name is its own checksum: a part that was cut short or has a flipped bit is noticed when it
+is read, removed, and its items are embedded again. Parts are only ever added, each whole, so that any number of jobs
+may fill one cache at a time, and a killed one loses the seconds since its last part.
+"""
+
+import sys
+import time
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from ..files import canonical_json, sha256, write_bytes, write_json
+
+FLUSH_SECONDS = 10.0
+FLUSH_BYTES = 64 * 2**20
+
+
+def part_type(dimensions: int) -> np.dtype:
+    return np.dtype([("key", "u1", 32), ("embedding", "<f4", dimensions)])
+
+
+class Cache:
+    """The embeddings of one embedder for one modality. Keys are SHA-256 digests of 32 bytes."""
+
+    def __init__(self, root: Path, fingerprint: str, modality: str) -> None:
+        self.model_folder = Path(root) / fingerprint
+        self.folder = self.model_folder / modality
+        self._keys: list[bytes] = []
+        self._vectors: list[np.ndarray] = []
+        self._bytes = 0
+        self._since = time.monotonic()
+
+    def read(self, keys: list[bytes]) -> tuple[np.ndarray | None, np.ndarray]:
+        """The cached vectors of some items.
+
+        Returns (n, d) float32 with rows of zeros where nothing is cached, None if nothing is at all; and (n,) bool:
+        which are cached. Broken parts are reported on standard error and removed.
+        """
+        rows = {key: row for row, key in enumerate(keys)}
+        vectors, cached = None, np.zeros(len(keys), bool)
+        for path in sorted(self.folder.glob("part-*.npy")):
+            part = _read_part(path)
+            if part is None:
+                continue
+            places = [(rows[key], index) for index, key in enumerate(map(bytes, part["key"])) if key in rows]
+            if not places:
+                continue
+            wanted, indices = np.array(places).T
+            if vectors is None:
+                vectors = np.zeros((len(keys), part["embedding"].shape[1]), np.float32)
+            vectors[wanted] = part["embedding"][indices]
+            cached[wanted] = True
+        return vectors, cached
+
+    def add(self, keys: list[bytes], vectors: np.ndarray) -> None:
+        """Keeps one batch; every few seconds or megabytes what has gathered is written as a part.
+
+        vectors: (n, d) float32 of unit norm. A batch is never split over two parts: after a kill it is there or not.
+        """
+        self._keys += keys
+        self._vectors.append(vectors)
+        self._bytes += vectors.nbytes
+        if self._bytes >= FLUSH_BYTES or time.monotonic() - self._since >= FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._keys:
+            vectors = np.concatenate(self._vectors)
+            part = np.empty(len(self._keys), part_type(vectors.shape[1]))
+            part["key"] = np.frombuffer(b"".join(self._keys), np.uint8).reshape(-1, 32)
+            part["embedding"] = vectors
+            buffer = BytesIO()
+            np.save(buffer, part, allow_pickle=False)
+            data = buffer.getvalue()
+            write_bytes(self.folder / f"part-{sha256(data)}.npy", data)
+        self._keys, self._vectors, self._bytes, self._since = [], [], 0, time.monotonic()
+
+    def record(self, identity: dict, facts: dict | None = None) -> None:
+        """Writes down what the fingerprint stands for, and what the model turned out to be when it was loaded.
+
+        Facts that differ, as after an update of a library, stand side by side.
+        """
+        described = self.model_folder / "fingerprint.json"
+        if not described.exists():
+            write_json(described, identity)
+        if facts is not None:
+            write_json(self.model_folder / f"facts-{sha256(canonical_json(facts))[:16]}.json", facts)
+
+
+def _read_part(path: Path) -> np.ndarray | None:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:  # another job found it broken first
+        return None
+    if sha256(data) != path.stem.removeprefix("part-"):
+        print(f"{path}: does not match its checksum; removed, its items are embedded again", file=sys.stderr)
+        path.unlink(missing_ok=True)
+        return None
+    return np.load(BytesIO(data), allow_pickle=False)

@@ -1,0 +1,382 @@
+"""Loads any embedder of the config behind one interface: texts or images in, float32 vectors of unit norm out.
+
+sentence-transformers loads whatever it can, adapters included; open_clip is the second door; there is no third: the
+packaged models become modules of sentence-transformers too (`modules.py`). Chat models such as Qwen3-VL-Embedding get
+the instruction as system message, and the hidden state of the last token is the embedding (arXiv 2601.04720, section 2).
+"""
+
+import logging
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Sequence
+from contextlib import contextmanager
+from importlib.metadata import version as version_of
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from ..config.embedders import Embedder
+from ..errors import UserError
+from .sources import PACKAGED, local_folder, open_clip_source, packaged_files
+
+MAX_IMAGE_PIXELS = 64_000_000  # larger files are refused before they are decoded: a small PNG can unpack to gigabytes
+
+# What a loader cannot heed is refused, rather than ignored without a word.
+UNHEEDED = {
+    "sentence-transformers": (),
+    "minilm": ("path", "revision", "min_pixels", "max_pixels"),
+    "wordllama": ("path", "revision", "instruction", "attention", "min_pixels", "max_pixels", "max_tokens", "adapter"),
+    "efficientnet-lite0": (
+        "path",
+        "revision",
+        "instruction",
+        "attention",
+        "min_pixels",
+        "max_pixels",
+        "max_tokens",
+        "adapter",
+    ),
+    "open_clip": ("instruction", "attention", "min_pixels", "max_pixels", "max_tokens", "adapter"),
+}
+
+
+class Model:
+    """A loaded embedder.
+
+    `embed` and `embed_images` are all that most callers need. The embedding loop calls their two halves: `prepare_*`,
+    which works on the processor's side and may run in another thread, and `vectors`, the forward pass.
+    """
+
+    def __init__(self, entry: Embedder, name: str, network) -> None:
+        self.entry, self.name, self.network = entry, name, network
+        self.prompt = entry.instruction
+        if self.is_chat_model and self.prompt:
+            self.prompt = punctuated(self.prompt)
+
+    @property
+    def is_chat_model(self) -> bool:
+        return "message" in self.network.modalities
+
+    @property
+    def dimensions(self) -> int | None:
+        return self.entry.dimensions or self.network.get_embedding_dimension()
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """(n, d) float32 of unit norm, in the order of the texts. Raises UserError as `vectors` does."""
+        lengths = [len(text) for text in texts]
+        return self._in_batches(texts, batches_by_length(lengths, self.entry.batch_size), self.prepare_texts)
+
+    def embed_images(self, images: Sequence) -> np.ndarray:
+        """(n, d) float32 of unit norm, of images given as paths or as PIL images.
+
+        Raises UserError as `vectors` and `read_image` do.
+        """
+        size = self.entry.batch_size
+        batches = [list(range(start, min(start + size, len(images)))) for start in range(0, len(images), size)]
+        return self._in_batches(images, batches, self.prepare_images)
+
+    def _in_batches(self, items, batches, prepare) -> np.ndarray:
+        parts = [self.vectors(prepare([items[i] for i in batch])) for batch in batches]
+        if not parts:
+            return np.empty((0, self.dimensions or 0), np.float32)
+        embedded = np.concatenate(parts)
+        result = np.empty_like(embedded)
+        result[np.concatenate(batches)] = embedded
+        return result
+
+    def prepare_texts(self, texts: list[str]) -> dict:
+        """The processor's output for one batch: padded token ids and their mask."""
+        self._need("text")
+        return self.network.preprocess(texts, prompt=self.prompt)
+
+    def prepare_images(self, images: list) -> dict:
+        """The processor's output for one batch: pixel values, and token ids for chat models."""
+        self._need("image")
+        opened = [image if isinstance(image, Image.Image) else read_image(image) for image in images]
+        return self.network.preprocess([image.convert("RGB") for image in opened], prompt=self.prompt)
+
+    def _need(self, modality: str) -> None:
+        if modality not in self.entry.modalities:
+            raise UserError(
+                f"embedders.{self.name}.modalities: {modality} is not among them; this model embeds no {modality}s"
+            )
+
+    def vectors(self, features: dict) -> np.ndarray:
+        """The forward pass, the cut to the first dimensions and the norm: (n, d) float32.
+
+        Raises UserError if the model's output is not a number or all zeros, or has fewer dimensions than are kept.
+        """
+        from sentence_transformers.util import batch_to_device
+
+        with torch.inference_mode():
+            output = self.network(batch_to_device(features, self.network.device))["sentence_embedding"]
+            values = output.float().cpu().numpy().astype(np.float64)
+        if self.entry.dimensions:
+            self._check_dimensions(values.shape[1])
+            values = values[:, : self.entry.dimensions]
+        norms = np.linalg.norm(values, axis=1, keepdims=True)
+        if not (np.isfinite(norms).all() and (norms > 0).all()):
+            raise UserError(
+                f"embedders.{self.name}: an embedding is not a number or all zeros; set dtype: float32, else the checkpoint is broken"
+            )
+        return (values / norms).astype(np.float32)
+
+    def _check_dimensions(self, available: int | None) -> None:
+        if available and self.entry.dimensions and self.entry.dimensions > available:
+            raise UserError(
+                f"embedders.{self.name}.dimensions: must be <= {available}, the model's own (got {self.entry.dimensions})"
+            )
+
+    def facts(self) -> dict:
+        """What the model turned out to be, for the record beside the embeddings."""
+        first = self.network[0]
+        architecture = type(getattr(first, "model", None) or getattr(first, "network", None) or first).__name__
+        device = self.network.device
+        return {
+            "architecture": architecture,
+            "parameters": sum(parameter.numel() for parameter in self.network.parameters()),
+            "dimensions": self.dimensions,
+            "dtype": self.entry.dtype,
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+            "commit": getattr(getattr(getattr(first, "model", None), "config", None), "_commit_hash", None),
+            "last_token": self.last_token(),
+            "libraries": library_versions(),
+        }
+
+    def last_token(self) -> str | None:
+        """Of chat models: the last token of a text, whose hidden state is the embedding (open point of papers.md C)."""
+        if not (self.is_chat_model and "text" in self.entry.modalities):
+            return None
+        features = self.network.preprocess(["a"], prompt=self.prompt)
+        ids = features["input_ids"].reshape(-1)
+        if "attention_mask" in features:
+            ids = ids[features["attention_mask"].reshape(-1).bool()]
+        return self.network.tokenizer.decode([int(ids[-1])])
+
+
+def load(entry: Embedder, device: str | None = None, name: str | None = None, threads: int | None = None) -> Model:
+    """Loads the embedder of a config entry.
+
+    device: of torch; by default cuda, else mps, else cpu. name: of the entry, for messages.
+    threads: of torch on the CPU; by default what OMP_NUM_THREADS says.
+    Raises UserError, one line with the key and the mending, for a folder, package or hub that is missing, weights or
+    an adapter that do not fit, and a setting or modality that the checkpoint does not have.
+    """
+    name = name or entry.path or entry.loader
+    for key in UNHEEDED[entry.loader]:
+        if getattr(entry, key) is not None:
+            raise UserError(f"embedders.{name}.{key}: the loader {entry.loader} cannot heed it; remove it")
+    if threads:
+        torch.set_num_threads(threads)
+    _quiet()
+    model = Model(entry, name, _network(entry, name, pick_device(device, name)))
+    model.network.eval()
+    for modality in entry.modalities:
+        if not model.network.supports(modality):
+            has = [one for one in ("text", "image") if model.network.supports(one)]
+            raise UserError(
+                f"embedders.{name}.modalities: the checkpoint embeds no {modality}s; set modalities: [{', '.join(has)}]"
+            )
+    model._check_dimensions(model.network.get_embedding_dimension())
+    return model
+
+
+def _network(entry: Embedder, name: str, device: str):
+    """The SentenceTransformer of an entry, in eval mode or not."""
+    from sentence_transformers import SentenceTransformer
+
+    from .modules import BagOfWords, EfficientNetFeatures, OpenClip
+
+    if entry.loader in ("sentence-transformers", "minilm"):
+        return _sentence_transformer(entry, name, device)
+    if entry.loader == "wordllama":
+        module = BagOfWords.from_files(*packaged_files("wordllama", name))
+    elif entry.loader == "efficientnet-lite0":
+        module = EfficientNetFeatures.from_file(*packaged_files("efficientnet-lite0", name))
+    else:
+        path, pretrained, files = open_clip_source(entry, name)
+        with _one_line(entry, name, on_hub=files is None):
+            module = OpenClip.from_checkpoint(path, pretrained, entry.dtype)
+        return SentenceTransformer(modules=[module], device=device)  # open_clip has set the precision
+    return SentenceTransformer(modules=[module], device=device).to(getattr(torch, entry.dtype))
+
+
+def _sentence_transformer(entry: Embedder, name: str, device: str):
+    from sentence_transformers import SentenceTransformer
+
+    key = f"embedders.{name}"
+    if entry.loader == "minilm":
+        (folder,) = packaged_files("minilm", name)
+    else:
+        folder = local_folder(entry.path, f"{key}.path")
+        if folder and entry.revision:
+            raise UserError(f"{key}.revision: means nothing for a folder; remove it")
+    pixels = {key: value for key in ("min_pixels", "max_pixels") if (value := getattr(entry, key)) is not None}
+    with _one_line(entry, name, on_hub=folder is None), _load_reports() as reports:
+        network = SentenceTransformer(
+            str(folder or entry.path),
+            device=device,
+            revision=entry.revision,
+            trust_remote_code=entry.trust_remote_code,
+            local_files_only=folder is not None,
+            model_kwargs={"dtype": getattr(torch, entry.dtype)}
+            | ({"attn_implementation": entry.attention} if entry.attention else {}),
+            processor_kwargs=pixels,
+        )
+    missing = sorted(set(re.findall(r"^\s*(\S+)\s*\|\s*MISSING", "\n".join(reports), re.MULTILINE)))
+    missing = [weight for weight in missing if "pooler" not in weight]  # BERT's pooler is not what embeds
+    if missing:
+        raise UserError(
+            f"{key}.path: {folder or entry.path} has no weights for {missing[0]}"
+            f"{f' and {len(missing) - 1} more' if missing[1:] else ''}; they would be random: get the whole checkpoint"
+        )
+    if entry.adapter:
+        _add_adapter(network, entry, name)
+    if pixels:
+        _check_pixels(network, pixels, key)
+    if entry.max_tokens:
+        _limit_tokens(network, entry.max_tokens, key)
+    default = network.prompts.get(network.default_prompt_name) if network.default_prompt_name else None
+    if default and entry.instruction is None:
+        print(f"{key}.instruction: none, though the checkpoint's own is {default!r}", file=sys.stderr)
+    return network
+
+
+def _add_adapter(network, entry: Embedder, name: str) -> None:
+    key = f"embedders.{name}.adapter"
+    folder = local_folder(entry.adapter, key)
+    with _one_line(entry, name, on_hub=folder is None, key="adapter"), _load_reports():
+        if not network.has_peft_compatible_model():
+            raise UserError(f"{key}: a {type(network[0]).__name__} takes no adapter; remove it")
+        report = network.transformers_model.load_adapter(
+            str(folder or entry.adapter), local_files_only=folder is not None
+        )
+    for weights, what in (
+        (report.missing_keys, "lacks"),
+        (report.unexpected_keys, "has weights unknown to the model:"),
+    ):
+        if weights:
+            raise UserError(f"{key}: {entry.adapter} was trained on another model ({what} {sorted(weights)[0]})")
+
+
+def _check_pixels(network, pixels: dict[str, int], key: str) -> None:
+    """The limits must have reached an image processor that works by area; others resize to one fixed size."""
+    size = getattr(getattr(network.processor, "image_processor", None), "size", None) or {}
+    reached = {
+        "min_pixels": getattr(size, "shortest_edge", None) or dict(size).get("shortest_edge"),
+        "max_pixels": getattr(size, "longest_edge", None) or dict(size).get("longest_edge"),
+    }
+    for limit, value in pixels.items():
+        if reached[limit] != value:
+            raise UserError(f"{key}.{limit}: this checkpoint's image processor has no such limit; remove it")
+
+
+def _limit_tokens(network, max_tokens: int, key: str) -> None:
+    config = network.config
+    text_config = config.get_text_config() if config is not None else None
+    longest = getattr(text_config, "max_position_embeddings", None)
+    if longest and max_tokens > longest:
+        raise UserError(f"{key}.max_tokens: must be <= {longest}, the model's positions (got {max_tokens})")
+    network.max_seq_length = max_tokens
+
+
+@contextmanager
+def _one_line(entry: Embedder, name: str, on_hub: bool, key: str = "path"):
+    """Turns what the libraries raise for a bad checkpoint into one line with the config key."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        source = getattr(entry, key) or entry.loader
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
+        if "trust_remote_code" in str(error):
+            mend = "set trust_remote_code: true if you trust its source"
+        elif on_hub:
+            mend = "correct the id and the revision, give a local folder, or download it where the hub can be reached"
+        elif key == "adapter":
+            mend = "give the folder of a PEFT adapter that was trained on this model"
+        else:
+            mend = "check that the folder holds a whole checkpoint and that the settings fit it"
+        raise UserError(f"embedders.{name}.{key}: {source} cannot be loaded ({said}); {mend}") from error
+
+
+@contextmanager
+def _load_reports():
+    """Collects what transformers logs while it loads: weights that are missing are only logged, then random."""
+    reports: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            reports.append(re.sub(r"\x1b\[[0-9;]*m", "", record.getMessage()))
+
+    library = logging.getLogger("transformers")
+    before = library.handlers
+    library.handlers = [Collector()]
+    try:
+        yield reports
+    finally:
+        library.handlers = before
+
+
+def _quiet() -> None:
+    """No bars and chatter of libraries in the log: the embedding loop has a progress line of its own."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+
+
+def pick_device(device: str | None, name: str) -> str:
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise UserError(
+            f"embedders.{name}: device {device} was asked for, but torch sees no GPU; leave it out or use cpu"
+        )
+    return device
+
+
+def punctuated(instruction: str) -> str:
+    """An instruction of a chat model ends with punctuation, a full stop if it has none (Qwen3-VL-Embedding's rule)."""
+    instruction = instruction.strip()
+    ends = instruction and unicodedata.category(instruction[-1]).startswith("P")
+    return instruction if ends or not instruction else instruction + "."
+
+
+def batches_by_length(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Indices in batches of items of about the same length, so that little is padded; the longest first, so that
+    a batch too large for memory fails at once. Depends on nothing but its arguments."""
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def read_image(source: str | Path | bytes) -> Image.Image:
+    """An RGB image from a file or its bytes. Raises UserError for one that is missing, broken or too large."""
+    shown = "image" if isinstance(source, bytes) else source
+    try:
+        image = Image.open(BytesIO(source) if isinstance(source, bytes) else source)
+        if image.width * image.height > MAX_IMAGE_PIXELS:
+            raise UserError(
+                f"{shown}: {image.width} x {image.height} pixels are more than {MAX_IMAGE_PIXELS}; make it smaller"
+            )
+        return image.convert("RGB")
+    except FileNotFoundError:
+        raise UserError(f"{shown}: no such file") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise UserError(f"{shown}: not a readable image ({error})") from None
+
+
+def library_versions() -> dict[str, str]:
+    return {
+        library: version_of(library)
+        for library in ("torch", "transformers", "sentence-transformers", "peft", "open-clip-torch")
+    }
+
+
+__all__ = ["PACKAGED", "Model", "batches_by_length", "library_versions", "load", "punctuated", "read_image"]

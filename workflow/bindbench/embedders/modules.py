@@ -1,0 +1,116 @@
+"""Embedders that sentence-transformers has no module for, as modules of it: so every model is a SentenceTransformer.
+
+* BagOfWords: WordLlama's word vectors, averaged. It cannot bind, and must not seem to: see `preprocess`.
+* EfficientNetFeatures: the pooled features of EfficientNet-Lite0 (1280 dimensions), images only.
+* OpenClip: any open_clip checkpoint.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from safetensors.torch import load_file
+from sentence_transformers.sentence_transformer.modules import InputModule, StaticEmbedding
+from tokenizers import Tokenizer
+from torch import nn
+
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+class BagOfWords(StaticEmbedding):
+    """The mean of a text's word vectors, the same to the last bit whatever the order of its words."""
+
+    @classmethod
+    def from_files(cls, weights: Path, tokenizer: Path) -> "BagOfWords":
+        """From the two files that the wordllama package carries."""
+        table = load_file(weights)["embedding.weight"].float()
+        return cls(Tokenizer.from_file(str(tokenizer)), embedding_weights=table)
+
+    def preprocess(self, inputs: list[str], prompt: str | None = None, **kwargs) -> dict[str, torch.Tensor]:
+        # Floating point sums depend on their order: sorted ids make captions of the same words tie exactly, where
+        # rounding would otherwise rank the right caption above or below the shuffled one by chance.
+        ids = [sorted(encoding.ids) for encoding in self.tokenizer.encode_batch(inputs, add_special_tokens=False)]
+        offsets = np.cumsum([0, *map(len, ids)])[:-1]
+        flat = torch.tensor([token for row in ids for token in row], dtype=torch.long)
+        return {"input_ids": flat, "offsets": torch.from_numpy(offsets)}
+
+
+class EfficientNetFeatures(InputModule):
+    """EfficientNet-Lite0 without its classifier: the last feature map, averaged over its places."""
+
+    modalities = ["image"]  # noqa: RUF012: overrides a property of InputModule
+    image_px = 224
+    dimensions = 1280
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    @classmethod
+    def from_file(cls, weights: Path) -> "EfficientNetFeatures":
+        from efficientnet_lite_pytorch import EfficientNet
+
+        network = EfficientNet.from_name("efficientnet-lite0")
+        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+        return cls(network.eval())
+
+    def preprocess(self, inputs: list[Image.Image], prompt: str | None = None, **kwargs) -> dict[str, torch.Tensor]:
+        size = (self.image_px, self.image_px)
+        crops = [np.asarray(ImageOps.fit(image, size, Image.Resampling.BICUBIC)) for image in inputs]
+        pixels = torch.from_numpy(np.stack(crops)).permute(0, 3, 1, 2).float() / 255
+        mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (IMAGENET_MEAN, IMAGENET_STD))
+        return {"pixel_values": (pixels - mean) / std}
+
+    def forward(self, features: dict, **kwargs) -> dict:
+        pixels = features["pixel_values"].to(next(self.network.parameters()).dtype)
+        features["sentence_embedding"] = self.network.extract_features(pixels).mean((2, 3))
+        return features
+
+    def get_embedding_dimension(self) -> int:
+        return self.dimensions
+
+    def save(self, output_path: str, *args, **kwargs) -> None:
+        raise NotImplementedError("the weights stay in their package")
+
+
+class OpenClip(InputModule):
+    """An open_clip model: text tower and image tower, one space."""
+
+    modalities = ["text", "image"]  # noqa: RUF012: overrides a property of InputModule
+
+    def __init__(self, network: nn.Module, transform, tokenizer) -> None:
+        super().__init__()
+        self.network, self.transform, self.tokenizer = network, transform, tokenizer
+
+    @classmethod
+    def from_checkpoint(cls, path: str, pretrained: str | None, dtype: str) -> "OpenClip":
+        """path: architecture, hf-hub:ID or local-dir:FOLDER; pretrained: tag or weights file, for an architecture only."""
+        import open_clip
+
+        network = open_clip.create_model(
+            path,
+            pretrained=pretrained,
+            precision={"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype],
+            require_pretrained=True,  # never measure random weights
+            weights_only=True,
+        )
+        preprocessing = open_clip.transform.PreprocessCfg(**network.visual.preprocess_cfg)
+        transform = open_clip.transform.image_transform_v2(preprocessing, is_train=False)
+        return cls(network.eval(), transform, open_clip.get_tokenizer(path))
+
+    def preprocess(self, inputs: list, prompt: str | None = None, **kwargs) -> dict[str, torch.Tensor]:
+        if isinstance(inputs[0], str):
+            return {"text": self.tokenizer(inputs)}
+        return {"image": torch.stack([self.transform(image) for image in inputs])}
+
+    def forward(self, features: dict, **kwargs) -> dict:
+        if "text" in features:
+            features["sentence_embedding"] = self.network.encode_text(features["text"])
+        else:
+            pixels = features["image"].to(next(self.network.visual.parameters()).dtype)
+            features["sentence_embedding"] = self.network.encode_image(pixels)
+        return features
+
+    def save(self, output_path: str, *args, **kwargs) -> None:
+        raise NotImplementedError("open_clip checkpoints are read, never written")
