@@ -2,7 +2,7 @@
 
 sentence-transformers loads whatever it can, adapters included; open_clip is the second door; there is no third: the
 packaged models become modules of sentence-transformers too (`modules.py`). Chat models such as Qwen3-VL-Embedding get
-the instruction as system message, and the hidden state of the last token is the embedding (arXiv 2601.04720, section 2).
+the instruction as system message, and the hidden state of their last token is the embedding (arXiv 2601.04720).
 """
 
 import logging
@@ -22,7 +22,7 @@ from PIL import Image
 
 from ..config.embedders import Embedder
 from ..errors import UserError
-from .sources import PACKAGED, local_folder, open_clip_source, packaged_files
+from .sources import local_folder, open_clip_source, packaged_files
 
 MAX_IMAGE_PIXELS = 64_000_000  # larger files are refused before they are decoded: a small PNG can unpack to gigabytes
 
@@ -122,14 +122,15 @@ class Model:
         norms = np.linalg.norm(values, axis=1, keepdims=True)
         if not (np.isfinite(norms).all() and (norms > 0).all()):
             raise UserError(
-                f"embedders.{self.name}: an embedding is not a number or all zeros; set dtype: float32, else the checkpoint is broken"
+                f"embedders.{self.name}: an embedding is not a number or all zeros; "
+                "set dtype: float32, and if it is, the checkpoint is broken"
             )
         return (values / norms).astype(np.float32)
 
     def _check_dimensions(self, available: int | None) -> None:
         if available and self.entry.dimensions and self.entry.dimensions > available:
             raise UserError(
-                f"embedders.{self.name}.dimensions: must be <= {available}, the model's own (got {self.entry.dimensions})"
+                f"embedders.{self.name}.dimensions: must be <= {available}, the model's (got {self.entry.dimensions})"
             )
 
     def facts(self) -> dict:
@@ -351,7 +352,8 @@ def punctuated(instruction: str) -> str:
 
 def batches_by_length(lengths: Sequence[int], size: int) -> list[list[int]]:
     """Indices in batches of items of about the same length, so that little is padded; the longest first, so that
-    a batch too large for memory fails at once. Depends on nothing but its arguments."""
+    a batch too large for memory fails at once. Depends on nothing but its arguments.
+    """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     return [order[start : start + size] for start in range(0, len(order), size)]
 
@@ -377,6 +379,3 @@ def library_versions() -> dict[str, str]:
         library: version_of(library)
         for library in ("torch", "transformers", "sentence-transformers", "peft", "open-clip-torch")
     }
-
-
-__all__ = ["PACKAGED", "Model", "batches_by_length", "library_versions", "load", "punctuated", "read_image"]

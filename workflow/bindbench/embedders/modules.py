@@ -39,7 +39,7 @@ class BagOfWords(StaticEmbedding):
 class EfficientNetFeatures(InputModule):
     """EfficientNet-Lite0 without its classifier: the last feature map, averaged over its places."""
 
-    modalities = ["image"]  # noqa: RUF012: overrides a property of InputModule
+    modalities = ("image",)
     image_px = 224
     dimensions = 1280
 
@@ -77,7 +77,7 @@ class EfficientNetFeatures(InputModule):
 class OpenClip(InputModule):
     """An open_clip model: text tower and image tower, one space."""
 
-    modalities = ["text", "image"]  # noqa: RUF012: overrides a property of InputModule
+    modalities = ("text", "image")
 
     def __init__(self, network: nn.Module, transform, tokenizer) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class OpenClip(InputModule):
 
     @classmethod
     def from_checkpoint(cls, path: str, pretrained: str | None, dtype: str) -> "OpenClip":
-        """path: architecture, hf-hub:ID or local-dir:FOLDER; pretrained: tag or weights file, for an architecture only."""
+        """path: architecture, hf-hub:ID or local-dir:FOLDER; pretrained: tag or weights file of an architecture."""
         import open_clip
 
         network = open_clip.create_model(
