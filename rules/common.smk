@@ -2,7 +2,10 @@
 import sys
 from pathlib import Path
 
-WORKFLOW = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).resolve().parent / "workflow"
+WORKFLOW = (
+    Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).resolve().parent
+    / "workflow"
+)
 if str(WORKFLOW) not in sys.path:
     sys.path.insert(0, str(WORKFLOW))
 
@@ -13,7 +16,9 @@ from bindbench.files import canonical_json
 from bindbench.paths import resolve
 
 # Programs find the package, and outside conda the interpreter that runs Snakemake, whatever the caller's PATH is.
-shell.prefix(support.shell_prefix(WORKFLOW, workflow.deployment_settings.deployment_method))
+shell.prefix(
+    support.shell_prefix(WORKFLOW, workflow.deployment_settings.deployment_method)
+)
 
 
 wildcard_constraints:
@@ -24,7 +29,8 @@ wildcard_constraints:
 
 def checked_settings():
     """The validated config; `config` itself is completed in place, so that reports show every value."""
-    return support.checked_settings(config, workflow.configfiles)
+    given = list(workflow.overwrite_configfiles)
+    return support.checked_settings(config, [path for path in workflow.configfiles if path not in given] + given)
 
 
 def note_start():
@@ -41,12 +47,20 @@ def stage_config(name):
 
 def config_of_results():
     """The sections behind the tables, for their manifest. Each is a param of a rule above them already."""
-    values = settings.model_dump(mode="json", include={"vocabulary", "questions", "scenes", "models", "tables"})
-    return canonical_json(values | {"embedders": {name: config["embedders"][name] for name in settings.models}})
+    values = settings.model_dump(
+        mode="json", include={"vocabulary", "questions", "scenes", "models", "tables"}
+    )
+    return canonical_json(
+        values
+        | {"embedders": {name: config["embedders"][name] for name in settings.models}}
+    )
 
 
 def vocabulary_lists():
-    return [str(resolve(settings.vocabulary.objects)), str(resolve(settings.vocabulary.attributes))]
+    return [
+        str(resolve(settings.vocabulary.objects)),
+        str(resolve(settings.vocabulary.attributes)),
+    ]
 
 
 def embedder_config(wildcards):

@@ -18,7 +18,9 @@ rule score_saber:
         runtime=20,
     params:
         embeddings=lambda wildcards, input: " ".join(
-            f"--{kind} {input[kind]}" for kind in ("texts", "images") if kind in input.keys()
+            f"--{kind} {input[kind]}"
+            for kind in ("texts", "images")
+            if kind in input.keys()
         ),
         version=VERSIONS["scoring"],
     message:
@@ -53,7 +55,9 @@ rule tabulate_saber:
             labels={"what": "Table 2, to read"},
         ),
         by_n=report(
-            expand("<results>/saber_{table}.csv", table=("table17", "table18", "table19")),
+            expand(
+                "<results>/saber_{table}.csv", table=("table17", "table18", "table19")
+            ),
             caption="../workflow/report/by_n.rst",
             category="SABER",
             subcategory="by number of objects",
@@ -61,7 +65,13 @@ rule tabulate_saber:
         details=report(
             expand(
                 "<results>/saber_{table}.csv",
-                table=("differences", "by_category", "by_candidate_kind", "containment", "top_four"),
+                table=(
+                    "differences",
+                    "by_category",
+                    "by_candidate_kind",
+                    "containment",
+                    "top_four",
+                ),
             ),
             caption="../workflow/report/details.rst",
             category="SABER",

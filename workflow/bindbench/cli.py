@@ -13,7 +13,7 @@ from .config import load, stage_from_json
 from .config.embedders import Embedder
 from .config.questions import Questions, Vocabulary
 from .config.scenes import Scenes
-from .config.scoring import Figures, Tables
+from .config.scoring import Figures
 from .errors import UserError
 
 
@@ -52,7 +52,12 @@ def paths(name: str, text: str, **more) -> tuple[str, dict]:
 
 def section(name: str, model: type, text: str) -> tuple[str, dict]:
     """Canonical JSON of a config section, parsed and checked."""
-    return name, {"type": lambda value: stage_from_json(model, value), "required": True, "help": text, "metavar": "JSON"}
+    return name, {
+        "type": lambda value: stage_from_json(model, value),
+        "required": True,
+        "help": text,
+        "metavar": "JSON",
+    }
 
 
 QUESTIONS = path("--questions", "table of questions")
@@ -93,7 +98,9 @@ def build_reliefs(options) -> None:
 
     vocabulary = _vocabulary(options.vocabulary)
     check_vocabulary(vocabulary)
-    build_reliefs([thing.shape for thing in vocabulary.objects.values()], options.shapes, options.reliefs, options.workers)
+    build_reliefs(
+        [thing.shape for thing in vocabulary.objects.values()], options.shapes, options.reliefs, options.workers
+    )
 
 
 def render_scenes(options) -> None:
@@ -103,7 +110,9 @@ def render_scenes(options) -> None:
     scenes = read_table(SCENES, options.scenes)
     size = options.config.shard_size
     rows = scenes.slice(options.shard * size, size).to_pylist()
-    render_shard(rows, _vocabulary(options.vocabulary), options.reliefs, options.config, options.images, options.version)
+    render_shard(
+        rows, _vocabulary(options.vocabulary), options.reliefs, options.config, options.images, options.version
+    )
 
 
 def draw_contact_sheet(options) -> None:
@@ -119,7 +128,13 @@ def embed_texts(options) -> None:
     scenes = read_table(SCENES, options.scenes)
     texts = dict(zip(scenes["scene"].to_pylist(), scenes["caption"].to_pylist(), strict=True))
     embed_texts(
-        options.config, options.model, texts, options.cache, options.embeddings, options.version, threads=options.threads
+        options.config,
+        options.model,
+        texts,
+        options.cache,
+        options.embeddings,
+        options.version,
+        threads=options.threads,
     )
 
 
@@ -133,7 +148,13 @@ def embed_images(options) -> None:
         for row in read_table(IMAGES, manifest).select(["scene", "path", "sha256"]).to_pylist()
     ]
     embed_images(
-        options.config, options.model, items, options.cache, options.embeddings, options.version, threads=options.threads
+        options.config,
+        options.model,
+        items,
+        options.cache,
+        options.embeddings,
+        options.version,
+        threads=options.threads,
     )
 
 
@@ -194,7 +215,13 @@ COMMANDS = [
     (
         "draw-contact-sheet",
         "Show questions: query and candidates side by side.",
-        [QUESTIONS, SCENES, IMAGES, path("--sheet", "HTML file to write"), section("--config", Figures, "section figures")],
+        [
+            QUESTIONS,
+            SCENES,
+            IMAGES,
+            path("--sheet", "HTML file to write"),
+            section("--config", Figures, "section figures"),
+        ],
         draw_contact_sheet,
     ),
     ("embed-texts", "Embed the captions of the scenes.", [SCENES, *EMBED], embed_texts),

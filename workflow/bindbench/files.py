@@ -29,7 +29,7 @@ def written_whole(path: str | Path, durable: bool = True) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_umask())
         if durable:
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())

@@ -13,16 +13,22 @@ from pathlib import Path
 from .config import Config, check
 from .config.reading import read_yaml
 from .errors import UserError
+from .paths import resolve
+from .vocabulary import read_vocabulary
 
 LOCKS = Path(".snakemake/locks")
 NOTE = Path(".snakemake/bindbench.json")
 
 
 def checked_settings(config: dict, configfiles: list) -> Config:
-    """Validates Snakemake's merged config, completes it in place, and ends the program with code 2 on a user's mistake."""
+    """Validates Snakemake's merged config, completes it in place, and ends the program with code 2 on a user's mistake.
+
+    configfiles: in the order in which they were merged, the last one wins.
+    """
     try:
-        files = {str(path): read_yaml(path) for path in map(str, configfiles) if Path(path).exists()}
-        settings = check(config, lambda key: _file_with(files, key))
+        files = {str(path): read_yaml(path) for path in configfiles}
+        settings = check(config, lambda key: _source(config, files, key))
+        _check_files(settings, lambda *key: _source(config, files, key))
     except UserError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -30,24 +36,52 @@ def checked_settings(config: dict, configfiles: list) -> Config:
     return settings
 
 
-def _file_with(files: dict[str, dict], key: tuple) -> str:
-    """The last config file that holds the key, or as much of it as any file does."""
-    best, depth = "--config" if not files else next(iter(files)), -1
-    for path, values in files.items():
-        found = 0
-        for part in key:
-            if not isinstance(values, dict) or part not in values:
-                break
-            values, found = values[part], found + 1
-        if found >= max(depth, 1):
-            best, depth = path, found
-    return best if depth > 0 or len(key) == 0 else "--config"
+def _check_files(settings: Config, source) -> None:
+    """Files that the config names are there, and the lists of the vocabulary are sound."""
+    for key in ("objects", "attributes"):
+        path = getattr(settings.vocabulary, key)
+        if not resolve(path).is_file():
+            raise UserError(f"{source('vocabulary', key)}: vocabulary.{key}: no such file (got {path!r})")
+    vocabulary = settings.vocabulary
+    read_vocabulary(resolve(vocabulary.objects), resolve(vocabulary.attributes), vocabulary.palette)
+    for name in settings.models:
+        for key in ("path", "adapter"):
+            path = getattr(settings.embedders[name], key)
+            local = path and path.startswith(("/", "./", "../", "resources/"))
+            if local and not resolve(path).exists():
+                raise UserError(
+                    f"{source('embedders', name, key)}: embedders.{name}.{key}: no such folder (got {path!r})"
+                )
+
+
+def _source(config: dict, files: dict[str, dict], key: tuple) -> str:
+    """The file that gave a key its value; --config when the value is none of the files'; the likeliest for a missing key."""
+    _, current = _follow(config, key)
+    depths = {path: _follow(values, key) for path, values in files.items()}
+    for path in reversed(files):
+        if depths[path] == (len(key), current):
+            return path
+    if any(depth == len(key) for depth, _ in depths.values()):
+        return "--config"
+    return max(reversed(files), key=lambda path: depths[path][0], default="--config")
+
+
+def _follow(values, key: tuple) -> tuple[int, object]:
+    """How many parts of the key a nested mapping holds, and what stands there."""
+    for depth, part in enumerate(key):
+        held = part in values if isinstance(values, dict) else isinstance(part, int) and part < len(values or ())
+        if not held:
+            return depth, None
+        values = values[part]
+    return len(key), values
 
 
 def shell_prefix(workflow_folder: Path, deployment_methods) -> str:
     """Put before every shell command."""
     methods = {getattr(method, "name", str(method)).lower() for method in deployment_methods or ()}
-    prefix = f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow_folder))}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; "
+    prefix = (
+        f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow_folder))}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; "
+    )
     if "conda" not in methods and "apptainer" not in methods:
         prefix += f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; "
     return prefix
@@ -81,7 +115,10 @@ def release_stale_lock() -> None:
     if gone:
         for lock in LOCKS.iterdir():
             lock.unlink(missing_ok=True)
-        print(f"The run with process id {holder['pid']} was killed; its lock is released and the work goes on.", file=sys.stderr)
+        print(
+            f"The run with process id {holder['pid']} was killed; its lock is released and the work goes on.",
+            file=sys.stderr,
+        )
 
 
 def _started(pid: int) -> str | None:

@@ -65,9 +65,7 @@ SCENES = Table(
         Column("scene", pa.string(), "id: the question's and the role's"),
         Column("question", pa.string(), "id"),
         Column("role", pa.string(), "query, candidate_1, candidate_2, candidate_3 or candidate_4"),
-        Column(
-            "kind", pa.string(), "query, preserving, attribute_swap, object_swap, joint_swap or replacement (A.2)"
-        ),
+        Column("kind", pa.string(), "query, preserving, attribute_swap, object_swap, joint_swap or replacement (A.2)"),
         Column("bindings", pa.list_(BINDING), "attribute-object pairs in the order of the caption"),
         Column("caption", pa.string(), "text form (A.3): the text modality of the benchmark"),
         Column("generation_caption", pa.string(), "generation form (A.3): what the image shows"),
@@ -82,7 +80,11 @@ IMAGES = Table(
         Column("scene", pa.string(), "id"),
         Column("path", pa.string(), "PNG, relative to this table's folder"),
         Column("sha256", pa.string(), "of the file's bytes"),
-        Column("flipped", pa.bool_(), "the image is mirrored (A.4); drawn from scenes.seed and the scene's id by scenes.layout.is_flipped"),
+        Column(
+            "flipped",
+            pa.bool_(),
+            "the image is mirrored (A.4); drawn from scenes.seed and the scene's id by scenes.layout.is_flipped",
+        ),
         Column("renderer", pa.string(), "what drew it"),
         Column("verdict", pa.string(), "of the screening (A.4): accepted, rejected or open"),
     ),
@@ -120,8 +122,14 @@ SCORES = Table(
         Column("expected_average_precision", pa.float64(), "of a random ranking: the chance level"),
         Column("n_positives", pa.int32(), "candidates of the gallery that hold all bindings of the query"),
         Column("top_four", pa.bool_(), "the four candidates of the question hold the top four places"),
-        Column("subset_exact_pairs", pa.int32(), "candidates that hold a strict subset of the query's bindings, times exact"),
-        Column("subset_above_exact", pa.int32(), "of these, pairs in which the subset ranks strictly above the exact match"),
+        Column(
+            "subset_exact_pairs",
+            pa.int32(),
+            "candidates that hold a strict subset of the query's bindings, times exact",
+        ),
+        Column(
+            "subset_above_exact", pa.int32(), "of these, pairs in which the subset ranks strictly above the exact match"
+        ),
         Column("subset_superset_pairs", pa.int32(), "strict subsets times candidates that hold all bindings and more"),
         Column("subset_above_superset", pa.int32(), "of these, pairs in which the subset ranks strictly above"),
     ),
@@ -154,7 +162,9 @@ def read_table(table: Table, path: str | Path) -> pa.Table:
     try:
         data = pq.read_table(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: not a readable Parquet file ({_first_line(error)}); delete it and run again") from None
+        raise UserError(
+            f"{path}: not a readable Parquet file ({_first_line(error)}); delete it and run again"
+        ) from None
     missing = set(table.schema.names) - set(data.schema.names)
     if missing:
         raise UserError(

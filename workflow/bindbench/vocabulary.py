@@ -82,7 +82,9 @@ def _rows(path: Path, columns: tuple[str, ...]):
             for row in reader:
                 count += 1
                 if None in row or None in row.values():
-                    raise UserError(f"{path}: row {reader.line_num}: has {'more' if None in row else 'fewer'} cells than the header")
+                    raise UserError(
+                        f"{path}: row {reader.line_num}: has {'more' if None in row else 'fewer'} cells than the header"
+                    )
                 yield reader.line_num, {key: value.strip() for key, value in row.items()}
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None

@@ -20,21 +20,31 @@ class Embedder(Section):
         ),
     )
     path: str | None = Field(None, description="A folder, or an id on the hub; open_clip: architecture or hf-hub: id.")
-    revision: str | None = Field(None, description="Commit of the hub's repository; open_clip: the pretrained tag or a weights file.")
+    revision: str | None = Field(
+        None, description="Commit of the hub's repository; open_clip: the pretrained tag or a weights file."
+    )
     modalities: tuple[Modality, ...] = Field(
         ("text", "image"), min_length=1, description="What it embeds; the cells of the other modality stay empty."
     )
     instruction: str | None = Field(
         None, description="System message of instructed models, the same for queries and candidates; empty: none."
     )
-    dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Precision of the weights while embedding.")
-    attention: str | None = Field(None, description="transformers' attn_implementation, such as flash_attention_2 or sdpa.")
+    dtype: Literal["float32", "bfloat16", "float16"] = Field(
+        "float32", description="Precision of the weights while embedding."
+    )
+    attention: str | None = Field(
+        None, description="transformers' attn_implementation, such as flash_attention_2 or sdpa."
+    )
     min_pixels: int | None = Field(None, ge=1, description="Smallest image area that the processor keeps, in pixels.")
     max_pixels: int | None = Field(None, ge=1, description="Largest image area that the processor keeps, in pixels.")
     max_tokens: int | None = Field(None, ge=8, description="Longer texts are cut; empty: the model's own limit.")
-    dimensions: int | None = Field(None, ge=1, description="Keep the first so many dimensions (Matryoshka), then normalise.")
+    dimensions: int | None = Field(
+        None, ge=1, description="Keep the first so many dimensions (Matryoshka), then normalise."
+    )
     adapter: str | None = Field(None, description="Folder or hub id of a PEFT adapter on top of the model.")
-    trust_remote_code: bool = Field(False, description="Runs code that comes with the checkpoint: only for sources you trust.")
+    trust_remote_code: bool = Field(
+        False, description="Runs code that comes with the checkpoint: only for sources you trust."
+    )
     batch_size: int = Field(32, ge=1, description="Items a forward pass.")
 
     @model_validator(mode="after")

@@ -13,10 +13,14 @@ class Config(Section):
     """Every key of config/config.yaml. Threads, memory, GPUs and partitions are not here: they belong to profiles."""
 
     vocabulary: Vocabulary = Field(default_factory=Vocabulary, description="Objects and attributes (A.1).")
-    questions: Questions = Field(default_factory=Questions, description="How many questions are drawn, and how (A.2, A.5).")
+    questions: Questions = Field(
+        default_factory=Questions, description="How many questions are drawn, and how (A.2, A.5)."
+    )
     scenes: Scenes = Field(default_factory=Scenes, description="How scenes become images (A.4).")
     models: tuple[EmbedderName, ...] = Field(
-        tuple(DEFAULT_EMBEDDERS), min_length=1, description="Names of the embedders that are measured, in the order of the tables."
+        tuple(DEFAULT_EMBEDDERS),
+        min_length=1,
+        description="Names of the embedders that are measured, in the order of the tables.",
     )
     embedders: dict[EmbedderName, Embedder] = Field(
         DEFAULT_EMBEDDERS, description="Every embedder that `models` may name."

@@ -25,7 +25,9 @@ class Vocabulary(Section):
         ),
     )
     palette: tuple[str, ...] = Field(
-        PALETTE, min_length=1, description="Colours that fill {color}, {color1} and {color2}; the renderer knows the nine of the paper."
+        PALETTE,
+        min_length=1,
+        description="Colours that fill {color}, {color1} and {color2}; the renderer knows the nine of the paper.",
     )
 
     @field_validator("palette")
@@ -47,14 +49,20 @@ def arrangements_with_moved(n: int, at_least: int) -> int:
 class Questions(Section):
     """How many questions are drawn, and how (section 3, A.2, A.5)."""
 
-    seed: int = Field(0, ge=0, description="Draws the benchmark; the same seed gives the same questions on every machine.")
+    seed: int = Field(
+        0, ge=0, description="Draws the benchmark; the same seed gives the same questions on every machine."
+    )
     object_counts: tuple[Annotated[int, Field(ge=2, le=20)], ...] = Field(
-        (2, 3, 4, 5, 6, 7, 8, 9, 10), min_length=1, description="Scene sizes N; nested chains grow from the smallest to the largest."
+        (2, 3, 4, 5, 6, 7, 8, 9, 10),
+        min_length=1,
+        description="Scene sizes N; nested chains grow from the smallest to the largest.",
     )
     independent: int = Field(100, ge=0, description="Independently drawn questions for each N.")
     nested: int = Field(100, ge=0, description="Nested chains; each gives one question for each N.")
     min_moved: int = Field(
-        2, ge=2, description="Least number of query bindings that an attribute, object or joint swap must break (2: any)."
+        2,
+        ge=2,
+        description="Least number of query bindings that an attribute, object or joint swap must break (2: any).",
     )
 
     @field_validator("object_counts")
@@ -72,5 +80,7 @@ class Questions(Section):
             raise ValueError("object_counts must have no gap while nested > 0: each step of a chain adds one binding")
         for n in self.object_counts:
             if n > 2 and arrangements_with_moved(n, self.min_moved) < 3:
-                raise ValueError(f"min_moved = {self.min_moved} leaves fewer than three different wrong scenes at N = {n}")
+                raise ValueError(
+                    f"min_moved = {self.min_moved} leaves fewer than three different wrong scenes at N = {n}"
+                )
         return self

@@ -68,10 +68,10 @@ def _line(source: str | Callable[[tuple], str], problem: dict) -> str:
     reason = {
         "extra_forbidden": "unknown key",
         "missing": "is missing",
-        "greater_than": f"must be > {context.get('gt')}{got}",
-        "greater_than_equal": f"must be >= {context.get('ge')}{got}",
-        "less_than": f"must be < {context.get('lt')}{got}",
-        "less_than_equal": f"must be <= {context.get('le')}{got}",
+        "greater_than": f"must be > {context.get('gt', 0):g}{got}",
+        "greater_than_equal": f"must be >= {context.get('ge', 0):g}{got}",
+        "less_than": f"must be < {context.get('lt', 0):g}{got}",
+        "less_than_equal": f"must be <= {context.get('le', 0):g}{got}",
         "literal_error": f"must be one of {context.get('expected')}{got}",
     }.get(kind)
     if kind == "value_error":

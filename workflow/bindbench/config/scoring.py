@@ -9,7 +9,9 @@ class Tables(Section):
     """Intervals (every mean comes with one)."""
 
     confidence: float = Field(0.95, gt=0, lt=1, description="Of the intervals.")
-    bootstrap_samples: int = Field(2000, ge=100, le=1_000_000, description="Resamples of the questions; chains are drawn whole.")
+    bootstrap_samples: int = Field(
+        2000, ge=100, le=1_000_000, description="Resamples of the questions; chains are drawn whole."
+    )
     seed: int = Field(0, ge=0, description="Of the bootstrap.")
 
 
@@ -17,4 +19,6 @@ class Figures(Section):
     """Plots and sheets."""
 
     dpi: int = Field(150, ge=50, le=600, description="Resolution of the PNG figures, in dots per inch.")
-    sheet_questions: int = Field(36, ge=1, le=500, description="Questions shown on the contact sheets, spread over all N and both subsets.")
+    sheet_questions: int = Field(
+        36, ge=1, le=500, description="Questions shown on the contact sheets, spread over all N and both subsets."
+    )

@@ -44,7 +44,11 @@ def default_yaml() -> str:
 
 def _flow(value) -> str:
     value = list(value) if isinstance(value, tuple) else value
-    return yaml.safe_dump(value, default_flow_style=True, width=1000, sort_keys=False).removesuffix("\n").removesuffix("\n...")
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=1000, sort_keys=False)
+        .removesuffix("\n")
+        .removesuffix("\n...")
+    )
 
 
 def schema() -> str:
@@ -85,7 +89,9 @@ def readme() -> str:
         if typing.get_origin(field.annotation) is dict:
             names = ", ".join(f"`{key}`" for key in getattr(Config(), name))
             parts += [f"Keys are names of your choice; {names} are there by default. Each entry has:", ""]
-        parts += _table(model.model_fields, {k: f.get_default(call_default_factory=True) for k, f in model.model_fields.items()})
+        parts += _table(
+            model.model_fields, {k: f.get_default(call_default_factory=True) for k, f in model.model_fields.items()}
+        )
     return "\n".join(parts) + "\n"
 
 
@@ -99,7 +105,9 @@ def _section(field: FieldInfo) -> type[BaseModel] | None:
 def _table(fields: dict[str, FieldInfo], defaults: dict) -> list[str]:
     rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for name, field in fields.items():
-        rows.append(f"| `{name}` | {_type(field)} | `{_flow(defaults[name])}` | {field.description} |".replace("\n", " "))
+        rows.append(
+            f"| `{name}` | {_type(field)} | `{_flow(defaults[name])}` | {field.description} |".replace("\n", " ")
+        )
     return rows
 
 

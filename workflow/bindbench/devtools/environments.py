@@ -40,7 +40,10 @@ def read_lock(text: str) -> dict[str, Pin]:
     for name, version, marker, rest in re.findall(
         r"^([A-Za-z0-9._-]+)==([^\s;\\]+)[ ]*(?:;([^\\\n]+))?((?:.*\n(?![A-Za-z0-9]))*.*)", text, re.MULTILINE
     ):
-        needed_by = frozenset(canonicalize_name(parent) for parent in re.findall(r"#(?:[ ]via)?[ ]+([A-Za-z0-9._-]+)$", rest, re.MULTILINE))
+        needed_by = frozenset(
+            canonicalize_name(parent)
+            for parent in re.findall(r"#(?:[ ]via)?[ ]+([A-Za-z0-9._-]+)$", rest, re.MULTILINE)
+        )
         lock[canonicalize_name(name)] = Pin(version, (marker or "").strip(), needed_by)
     return lock
 

@@ -1,0 +1,21 @@
+"""What several test folders share."""
+
+from pathlib import Path
+
+import pytest
+from bindbench.config.questions import PALETTE
+from bindbench.vocabulary import Vocabulary, read_vocabulary
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def vocabulary() -> Vocabulary:
+    """The 232 objects and 50 attributes that ship with the package."""
+    folder = REPOSITORY / "resources" / "vocabulary"
+    return read_vocabulary(folder / "objects.csv", folder / "attributes.csv", PALETTE)

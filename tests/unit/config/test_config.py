@@ -1,0 +1,128 @@
+"""The config: a fault is one line with file, key and reason; strings of `--config` are understood; sections are canonical."""
+
+import json
+import re
+import subprocess
+import sys
+from itertools import permutations
+
+import pytest
+import yaml
+from bindbench.config import Config, check, load, stage
+from bindbench.config.questions import arrangements_with_moved
+from bindbench.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"scenes": {"colour": 1}}, "x.yaml: scenes.colour: unknown key"),
+        ({"sceens": {}}, "x.yaml: sceens: unknown key"),
+        ({"scenes": {"image_px": "big"}}, "x.yaml: scenes.image_px: input should be a valid integer"),
+        ({"scenes": {"image_px": 10}}, "x.yaml: scenes.image_px: must be >= 64 (got 10)"),
+        ({"scenes": {"flip_probability": 1.5}}, "x.yaml: scenes.flip_probability: must be <= 1 (got 1.5)"),
+        ({"scenes": {"renderer": "blender"}}, "x.yaml: scenes.renderer: must be one of 'builtin' (got 'blender')"),
+        ({"scenes": None}, "x.yaml: scenes: input should be"),
+        ({"tables": {"confidence": 1}}, "x.yaml: tables.confidence: must be < 1 (got 1)"),
+        ({"questions": {"object_counts": [2, 2]}}, "x.yaml: questions.object_counts: must ascend without repeats"),
+        ({"questions": {"object_counts": [1, 2]}}, "x.yaml: questions.object_counts.0: must be >= 2 (got 1)"),
+        ({"questions": {"object_counts": [2, 4]}}, "x.yaml: questions: object_counts must have no gap while nested > 0"),
+        ({"questions": {"independent": 0, "nested": 0}}, "x.yaml: questions: independent and nested are both 0"),
+        ({"questions": {"min_moved": 3}}, "x.yaml: questions: min_moved = 3 leaves fewer than three"),
+        ({"models": ["gpt"]}, "x.yaml: models: gpt is not among the embedders"),
+        ({"models": ["nano", "nano"]}, "x.yaml: models: a name is given twice"),
+        ({"models": []}, "x.yaml: models:"),
+        ({"embedders": {"a": {}}, "models": ["a"]}, "x.yaml: embedders.a: path: needed by the loader sentence-transformers"),
+        ({"embedders": {"a": {"loader": "minilm"}}, "models": ["a"]}, "x.yaml: embedders.a: modalities: minilm embeds text only"),
+        ({"embedders": {"a/b": {"path": "x"}}, "models": ["nano"]}, "x.yaml: embedders.a/b: "),
+        ({"vocabulary": {"palette": ["red", "red"]}}, "x.yaml: vocabulary.palette: a colour is named twice"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_one_line_with_file_key_and_reason(values, message):
+    with pytest.raises(UserError) as error:
+        check(values, "x.yaml")
+    assert any(line.startswith(message) for line in str(error.value).splitlines()), str(error.value)
+
+
+def test_every_fault_is_told_at_once():
+    with pytest.raises(UserError) as error:
+        check({"scenes": {"image_px": 1, "seed": -1}}, "x.yaml")
+    assert len(str(error.value).splitlines()) == 2
+
+
+def test_strings_of_the_command_line_become_numbers():
+    assert check({"scenes": {"image_px": "128", "flip_probability": "1e-1"}}).scenes.flip_probability == 0.1
+
+
+def test_later_files_override_sections_merge_and_lists_are_replaced(tmp_path):
+    (tmp_path / "a.yaml").write_text("scenes: {image_px: 128, seed: 3}\nmodels: [nano, minilm]\n")
+    (tmp_path / "b.yaml").write_text("scenes: {image_px: 256}\nmodels: [minilm]\n")
+    config = load([tmp_path / "a.yaml", tmp_path / "b.yaml"])
+    assert (config.scenes.image_px, config.scenes.seed, config.models) == (256, 3, ("minilm",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("scenes: [\n", "not valid YAML"),
+        ("- a\n", "must hold sections"),
+        ("\x00", "not valid YAML"),
+        ("a: b: c\n", ":1: not valid YAML"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path, text, message):
+    (tmp_path / "broken.yaml").write_text(text)
+    with pytest.raises(UserError) as error:
+        load([tmp_path / "broken.yaml"])
+    assert str(error.value).startswith(str(tmp_path / "broken.yaml")) and message in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"none\.yaml: no such file"):
+        load([tmp_path / "none.yaml"])
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "tiny.yaml", "paper.yaml"])
+def test_the_configs_that_ship_are_valid(repository, name):
+    load([repository / "config/config.yaml", repository / "config" / name])
+
+
+def test_the_default_file_says_what_the_models_say(repository):
+    assert load([repository / "config/config.yaml"]) == Config()
+
+
+def test_the_paper_s_config_pins_revisions_instruction_and_pixel_limits(repository):
+    entries = load([repository / "config/config.yaml", repository / "config/paper.yaml"]).embedders
+    for name in ("qwen3-vl-embedding-2b", "qwen3-vl-embedding-8b"):
+        entry = entries[name]
+        assert re.fullmatch("[0-9a-f]{40}", entry.revision)
+        assert entry.instruction == "Represent the user's input."
+        assert (entry.min_pixels, entry.max_pixels) == (4 * 32**2, 1800 * 32**2)
+
+
+def test_a_section_s_text_does_not_depend_on_the_order_of_keys():
+    values = {"scenes": {"image_px": 128, "seed": 3}}
+    turned = {"scenes": dict(reversed(values["scenes"].items()))}
+    assert stage(check(values), "scenes") == stage(check(turned), "scenes")
+    assert json.loads(stage(check(values), "embedders.nano"))["path"] == "resources/models/nano"
+
+
+def test_every_key_is_explained_in_the_readme_and_the_default_file(repository):
+    readme = (repository / "config/README.md").read_text()
+    default = (repository / "config/config.yaml").read_text()
+    for name, section in yaml.safe_load(Config().model_dump_json()).items():
+        assert f"## {name}\n" in readme and f"\n{name}:" in default
+        for key in section if isinstance(section, dict) and name != "embedders" else ():
+            assert f"| `{key}` |" in readme and f"\n  {key}:" in default
+
+
+def test_generated_files_are_up_to_date():
+    run = subprocess.run([sys.executable, "-m", "bindbench.devtools", "--check"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr
+
+
+@pytest.mark.parametrize("n", range(2, 7))
+def test_arrangements_are_counted_exactly(n):
+    for at_least in range(n + 2):
+        expected = sum(sum(a != b for a, b in enumerate(order)) >= at_least for order in permutations(range(n)))
+        assert arrangements_with_moved(n, at_least) == expected

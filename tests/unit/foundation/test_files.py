@@ -1,0 +1,142 @@
+"""Outputs are whole or absent, tables are checked, a killed run's lock is released and a living one's is not."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bindbench import snakemake_support as support
+from bindbench.errors import UserError
+from bindbench.files import canonical_json, write_bytes, write_json, written_whole
+from bindbench.tables import QUESTIONS, SCORES, read_table, write_table
+
+ROW = {"question": "q1", "subset": "nested", "chain": "c1", "n_objects": 2}
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), written_whole(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_killed_writer_never_leaves_half_a_file(tmp_path):
+    program = (
+        "import sys; from bindbench.files import write_bytes\n"
+        "from pathlib import Path\n"
+        "n = 0\n"
+        "while True:\n"
+        "    n += 1; write_bytes(Path(sys.argv[1]), bytes([n % 256]) * 1_000_000, durable=False); print(n, flush=True)\n"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "big")], stdout=subprocess.PIPE)
+    writer.stdout.readline()
+    time.sleep(0.3)
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    content = (tmp_path / "big").read_bytes()
+    assert len(content) == 1_000_000 and len(set(content)) == 1
+
+
+def test_written_files_are_as_readable_as_others(tmp_path):
+    write_bytes(tmp_path / "a", b"x")
+    (tmp_path / "b").write_bytes(b"x")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_canonical_json_ignores_the_order_of_keys():
+    assert (
+        canonical_json({"b": 1, "a": [True, "é"]})
+        == canonical_json({"a": [True, "é"], "b": 1})
+        == '{"a":[true,"é"],"b":1}'
+    )
+
+
+def test_a_table_comes_back_as_it_was_and_is_the_same_bytes_twice(tmp_path):
+    for name in ("a", "b"):
+        write_table(QUESTIONS, [ROW], tmp_path / name)
+    assert read_table(QUESTIONS, tmp_path / "a").to_pylist() == [ROW]
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([ROW, ROW], "question repeat"),
+        ([{**ROW, "n_objects": None}], "n_objects has empty cells"),
+        ([{**ROW, "n_objects": "x"}], "x"),
+    ],
+)
+def test_a_wrong_row_is_never_written(tmp_path, rows, reason):
+    with pytest.raises((ValueError, pa.ArrowException), match=reason):
+        write_table(QUESTIONS, rows, tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_an_empty_cell_where_one_is_allowed(tmp_path):
+    write_table(QUESTIONS, [{**ROW, "chain": None}], tmp_path / "a")
+    assert read_table(QUESTIONS, tmp_path / "a")["chain"].to_pylist() == [None]
+
+
+def test_a_missing_damaged_or_other_table_is_told_in_one_line(tmp_path):
+    path = tmp_path / "t.parquet"
+    with pytest.raises(UserError, match="no such file"):
+        read_table(QUESTIONS, path)
+    write_table(QUESTIONS, [ROW], path)
+    with pytest.raises(UserError, match="not a saber/scores table"):
+        read_table(SCORES, path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UserError, match="not a readable Parquet file"):
+        read_table(QUESTIONS, path)
+    pq.write_table(pa.table({**{k: [v, v] for k, v in ROW.items()}}), path)
+    with pytest.raises(UserError, match="question repeat"):
+        read_table(QUESTIONS, path)
+
+
+@pytest.fixture
+def locked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    support.LOCKS.mkdir(parents=True)
+    lock = support.LOCKS / "0.output.lock"
+    lock.write_text("x")
+    return lock
+
+
+def test_the_lock_of_a_killed_run_is_released(locked, capsys):
+    holder = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    note = {"host": socket.gethostname(), "pid": holder.pid, "started": support._started(holder.pid)}
+    write_json(support.NOTE, note)
+    support.release_stale_lock()
+    assert locked.exists(), "its holder still runs"
+    holder.kill()
+    holder.wait()
+    support.release_stale_lock()
+    assert not locked.exists() and str(holder.pid) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("note", ['{"host": "another", "pid": 1, "started": "x"}', "{", "{}", "[]"])
+def test_the_lock_of_another_machine_or_of_nobody_known_stays(locked, note):
+    support.NOTE.write_text(note)
+    support.release_stale_lock()
+    assert locked.exists()
+
+
+def test_a_process_id_that_was_given_to_another_process_does_not_hold_the_lock(locked):
+    support.NOTE.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": "another boot/1"}))
+    support.release_stale_lock()
+    assert not locked.exists()
+
+
+def test_an_error_names_the_file_that_gave_the_value():
+    files = {"default.yaml": {"a": {"b": 1, "c": 2}}, "mine.yaml": {"a": {"b": 3}}}
+    config = {"a": {"b": 3, "c": 5}, "d": 1}
+    assert support._source(config, files, ("a", "b")) == "mine.yaml"
+    assert support._source(config, files, ("a", "c")) == "--config"
+    assert support._source({"a": {"b": 3, "c": 2}}, files, ("a", "c")) == "default.yaml"
