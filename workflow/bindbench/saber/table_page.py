@@ -1,0 +1,112 @@
+"""Table 2 as a page to read: our values with their intervals, and apart from them what is known of the paper's."""
+
+import csv
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UserError
+from ..figures.pages import html_page, html_table
+from ..statistics import Estimate
+
+REFERENCE_COLUMNS = ("model", "protocol", "pairing", "value", "upper", "known", "place")
+PAIRING_TITLES = {
+    "text_text": "text → text",
+    "text_image": "text → image",
+    "image_text": "image → text",
+    "image_image": "image → image",
+    "mean": "mean",
+    "": "",
+}
+PROTOCOL_TITLES = {
+    "mcq": "Multiple choice: accuracy, %",
+    "retrieval_independent": "Retrieval, independent: mAP, %",
+    "retrieval_nested": "Retrieval, nested: mAP, %",
+    "subset_above_exact": "Containment: subset above the exact match, % of comparisons",
+    "subset_above_superset": "Containment: subset above a superset, % of comparisons",
+    "top_four": "The four candidates hold the top four places, % of independent queries",
+}
+
+
+def table2_page(
+    models: list[str],
+    n_questions: dict[str, int],
+    estimates: dict[str, Estimate],
+    chance: dict[str, float],
+    tied: np.ndarray,
+    confidence: float,
+    reference: list[dict[str, str]],
+) -> str:
+    """The page's HTML.
+
+    n_questions, estimates, chance: by protocol; estimates of shape (n_models, 5), four pairings and their mean.
+    tied: (n_models, 5) shares of multiple choice.
+    """
+    interval = f"{100 * confidence:g} % intervals"
+    body = [
+        f"<p>Averaged over questions of one size, then over sizes, then over pairings; {interval} by bootstrap over "
+        "questions, nested chains drawn whole. The best value of each column is bold. A dash: the model lacks the "
+        "modality, or there is no question.</p>"
+    ]
+    for protocol, estimate in estimates.items():
+        title = f"{PROTOCOL_TITLES[protocol]} ({n_questions[protocol]:,} questions)"
+        rows = [["chance", *[_value(chance[protocol])] * estimate.mean.shape[1]]]
+        ties = tied if protocol == "mcq" else np.full(estimate.mean.shape, np.nan)
+        rows += [[escape(name), *_cells(estimate, model, ties)] for model, name in enumerate(models)]
+        header = ["model", *list(PAIRING_TITLES.values())[: estimate.mean.shape[1]]]
+        body.append(f"<h2>{escape(PROTOCOL_TITLES[protocol])}</h2>\n{html_table(title, header, rows)}")
+    body.append(_reference_section(reference))
+    return html_page("SABER, Table 2", "\n".join(body))
+
+
+def _cells(estimate: Estimate, model: int, ties: np.ndarray) -> list[str]:
+    best = [_value(max(column[~np.isnan(column)], default=np.nan)) for column in estimate.mean.T]
+    cells = []
+    for column, (mean, low, high) in enumerate(zip(*(part[model] for part in estimate), strict=True)):
+        if np.isnan(mean):
+            cells.append('<span aria-label="none">–</span>')
+            continue
+        value = _value(mean)
+        cell = f"<strong>{value}</strong>" if value == best[column] else value
+        cell += f"<br><small>{_value(low)} to {_value(high)}</small>"
+        if ties[model, column] > 0:
+            cell += f"<br><small>ties {_value(ties[model, column])}</small>"
+        cells.append(cell)
+    return cells
+
+
+def _value(share: float) -> str:
+    return "–" if np.isnan(share) else f"{100 * share:.2f}"
+
+
+def _reference_section(reference: list[dict[str, str]]) -> str:
+    rows = [
+        [
+            escape(row["model"]),
+            escape(PROTOCOL_TITLES.get(row["protocol"], row["protocol"])),
+            escape(PAIRING_TITLES.get(row["pairing"], row["pairing"])),
+            escape(row["value"] + (f" to {row['upper']}" if row["upper"] else "")),
+            escape(f"{row['known']}, {row['place']}"),
+        ]
+        for row in reference
+    ]
+    return (
+        "<h2>The paper's own values, not comparable with those above</h2>\n"
+        "<p>They were measured by the authors of SABER on other images (GPT Image 2) of other questions, with other "
+        "models. Only values that the paper's text states, or that follow from it by an addition or a mean, are "
+        "known; its tables are not.</p>\n"
+        + html_table("Known values of the paper", ["model", "protocol", "pairing", "value", "where in the paper"], rows)
+    )
+
+
+def read_reference(path: Path) -> list[dict[str, str]]:
+    """Known values of the paper, by the names in REFERENCE_COLUMNS. Raises UserError."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or ()) != REFERENCE_COLUMNS:
+                raise UserError(f"{path}: row 1: must be {','.join(REFERENCE_COLUMNS)}")
+            return list(reader)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
