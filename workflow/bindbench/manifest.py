@@ -1,0 +1,97 @@
+"""manifest.json beside every final table: with what it was made, so that a number can be traced and made again."""
+
+import json
+import platform
+import subprocess
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from . import __version__
+from .errors import UserError
+from .files import write_json
+
+# Libraries whose version can change a table, whichever of them an environment holds.
+LIBRARIES = (
+    *("numpy", "pyarrow", "pydantic", "inflect", "pillow", "matplotlib", "opencv-python-headless", "resvg-py"),
+    *("torch", "torchvision", "transformers", "sentence-transformers", "peft", "open-clip-torch", "wordllama"),
+)
+
+
+def write_manifest(path: Path, settings: dict, facts: Sequence[Path]) -> None:
+    """Writes the manifest.
+
+    settings: the config sections that shaped the tables, by name; every seed in them is also listed by itself.
+    facts: the JSON files beside the embeddings, one for each model and modality.
+    Raises UserError when one of them is missing or broken.
+    """
+    embeddings = [_read_facts(fact) for fact in facts]
+    write_json(
+        path,
+        {
+            "bindbench": __version__,
+            "git": git_state(Path(__file__).parent),
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "libraries": library_versions(),
+            "settings": settings,
+            "seeds": dict(_seeds(settings)),
+            "embeddings": embeddings,
+            "embedding_seconds": round(sum(fact.get("seconds") or 0 for fact in embeddings), 1),
+            # Nothing in these stages is paid for: no service counts tokens, and no price applies.
+            "tokens": 0,
+            "money_usd": None,
+        },
+    )
+
+
+def _read_facts(path: Path) -> dict:
+    try:
+        facts = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; run snakemake to make it") from None
+    except (OSError, ValueError):
+        facts = None
+    if not isinstance(facts, dict):
+        raise UserError(f"{path}: not a JSON record of embeddings; delete it and run again")
+    return facts
+
+
+def git_state(folder: Path) -> dict | None:
+    """Commit of the checkout that tracks the package, and whether tracked files differ from it; None outside of one.
+
+    A package installed into an environment that lies inside some other repository is not that repository's.
+    """
+    if _git(folder, "ls-files", "--error-unmatch", "manifest.py") is None:
+        return None
+    commit = _git(folder, "rev-parse", "HEAD")
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return None if commit is None else {"commit": commit, "dirty": bool(changes)}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Output of a git command; None where it fails or git is absent."""
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of those of LIBRARIES that this environment holds."""
+    versions = {}
+    for library in LIBRARIES:
+        try:
+            versions[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _seeds(settings: dict, prefix: str = "") -> Iterator[tuple[str, int]]:
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            yield from _seeds(value, f"{prefix}{key}.")
+        elif key == "seed":
+            yield f"{prefix}{key}", value
