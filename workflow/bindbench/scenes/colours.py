@@ -51,5 +51,7 @@ def spectrum(phase: np.ndarray) -> np.ndarray:
 def ramp(colours: list[np.ndarray], position: np.ndarray) -> np.ndarray:
     """Colour planes (3, n) of positions in [0, 1] along evenly spaced colours."""
     stops = np.linspace(0, 1, len(colours))
-    table = np.stack([np.interp(np.linspace(0, 1, 256), stops, [c[i] for c in colours]) for i in range(3)]).astype(np.float32)
+    table = np.stack([np.interp(np.linspace(0, 1, 256), stops, [c[i] for c in colours]) for i in range(3)]).astype(
+        np.float32
+    )
     return table[:, np.clip(position * 255, 0, 255).astype(np.uint8)]

@@ -66,20 +66,27 @@ def build_relief(svg: str, size_px: int = 320) -> Relief:
     lab = cv2.cvtColor(colour, cv2.COLOR_RGB2LAB)
     tone = _tone(lab[..., 0] / 100, alpha)
     crease = _crease(lab, inside)
-    edges = crease > 0.35
+    # a thin stroke has two borders: closing the gap makes it one groove
+    edges = cv2.morphologyEx((crease > 0.35).astype(np.uint8), cv2.MORPH_CLOSE, _disc(size_px / 45)) > 0
     to_edge = cv2.distanceTransform((inside & ~edges).astype(np.uint8), cv2.DIST_L2, 5)
     bevel = size_px * 0.045
     rounded = np.sqrt(1 - (1 - np.clip(to_edge / bevel, 0, 1)) ** 2) * bevel * 0.55
     elevation = np.sqrt(_membrane(inside)) * size_px * 1.15 + rounded + cv2.GaussianBlur(tone, (0, 0), 1.5) * 4
     elevation = cv2.GaussianBlur(elevation.astype(np.float32), (0, 0), 1.3)
     from_groove = np.minimum(cv2.distanceTransform((~edges).astype(np.uint8), cv2.DIST_L2, 5), size_px)
-    groove = np.maximum(crease, np.exp(-((from_groove / (size_px * 0.0075)) ** 2))) * inside
+    groove = np.maximum(crease, np.exp(-((from_groove / (size_px * 0.0075)) ** 2)))
+    groove = cv2.GaussianBlur(groove.astype(np.float32), (0, 0), size_px / 400) * inside
     return Relief(
         alpha=_bytes(alpha),
         elevation=np.clip(elevation / HEIGHT_UNIT + 0.5, 0, 65535).astype(np.uint16),
         tone=_bytes(tone),
         groove=_bytes(groove),
     )
+
+
+def _disc(diameter: float) -> np.ndarray:
+    side = max(3, 2 * round(diameter / 2) + 1)
+    return cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))
 
 
 def _bytes(values: np.ndarray) -> np.ndarray:
@@ -107,8 +114,8 @@ def _cut_out(image: np.ndarray, size_px: int) -> tuple[np.ndarray, np.ndarray]:
 
     Steam, sparkles and other small or translucent bits that float beside the object are dropped.
     """
-    alpha = image[..., 3]
-    count, labels, stats, _ = cv2.connectedComponentsWithStats((alpha > 0.55).astype(np.uint8))
+    alpha = np.clip((image[..., 3] - 0.4) / 0.3, 0, 1)  # half-translucent parts such as wings become solid
+    count, labels, stats, _ = cv2.connectedComponentsWithStats((alpha > 0.5).astype(np.uint8))
     area = stats[:, cv2.CC_STAT_AREA]
     kept = np.array([label > 0 and area[label] > 0.02 * area[1:].sum() for label in range(count)])
     alpha = alpha * cv2.dilate(kept[labels].astype(np.uint8), np.ones((3, 3), np.uint8))
@@ -170,7 +177,9 @@ def _packed(relief: Relief) -> bytes:
     parts = []
     for field in fields(relief):
         values = getattr(relief, field.name)
-        parts.append(np.diff(values, axis=1, prepend=values.dtype.type(0)).astype(values.dtype.newbyteorder("<")).tobytes())
+        parts.append(
+            np.diff(values, axis=1, prepend=values.dtype.type(0)).astype(values.dtype.newbyteorder("<")).tobytes()
+        )
     return zlib.compress(b"".join(parts), 6)
 
 
@@ -189,7 +198,13 @@ def write_reliefs(path: Path, reliefs: dict[str, Relief]) -> None:
     for name in sorted(reliefs):
         packed = _packed(reliefs[name])
         height, width = reliefs[name].alpha.shape
-        index[name] = {"start": start, "length": len(packed), "height": height, "width": width, "sha256": sha256(packed)}
+        index[name] = {
+            "start": start,
+            "length": len(packed),
+            "height": height,
+            "width": width,
+            "sha256": sha256(packed),
+        }
         parts.append(packed)
         start += len(packed)
     header = canonical_json(index).encode()
@@ -252,7 +267,9 @@ def build_reliefs(shapes: list[str], fetched_path: Path, output: Path, workers: 
     if workers > 1:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            built = list(progress(pool.map(_named_relief, wanted, drawings, chunksize=4), "reliefs", len(wanted), "shape"))
+            built = list(
+                progress(pool.map(_named_relief, wanted, drawings, chunksize=4), "reliefs", len(wanted), "shape")
+            )
     else:
         built = list(progress(map(_named_relief, wanted, drawings), "reliefs", len(wanted), "shape"))
     write_reliefs(output, dict(zip(wanted, built, strict=True)))

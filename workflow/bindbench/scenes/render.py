@@ -100,7 +100,9 @@ def _shaded(surface: Surface, coat: Coat, behind: np.ndarray) -> np.ndarray:
         through, mirrored = lighting.look_up(lighting.glass(), normal)
         through *= (1 - np.float32(0.75) * surface.groove) * (np.float32(0.80) + np.float32(0.24) * surface.tone)
         clear = coat.clearness
-        colour = colour * (1 - clear) + behind * plane(coat.tint) * (through * clear) + mirrored * np.float32(coat.mirrored)
+        colour = (
+            colour * (1 - clear) + behind * plane(coat.tint) * (through * clear) + mirrored * np.float32(coat.mirrored)
+        )
     if coat.emission is not None:
         colour += coat.emission
     return colour

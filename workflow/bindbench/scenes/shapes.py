@@ -40,7 +40,9 @@ def fetch_shapes(output: Path, names: set[str]) -> None:
     icons = _icons(_verified(_tarball())) if names else {}
     unknown = sorted(names - set(icons.get("icons", {})) - set(icons.get("aliases", {})))
     if unknown:
-        raise UserError(f"vocabulary: {PACKAGE} has no icon {', '.join(unknown)}; icon names are lower case with dashes, such as red-apple")
+        raise UserError(
+            f"vocabulary: {PACKAGE} has no icon {', '.join(unknown)}; icon names are lower case with dashes, such as red-apple"
+        )
     write_json(output, {name: _svg(icons, name) for name in sorted(names)})
 
 
@@ -56,7 +58,9 @@ def _tarball() -> bytes:
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         packed = list(Path(folder).glob("*.tgz"))
         if result.returncode or len(packed) != 1:
-            reason = next((line for line in result.stderr.splitlines() if line.strip()), f"exit code {result.returncode}")
+            reason = next(
+                (line for line in result.stderr.splitlines() if line.strip()), f"exit code {result.returncode}"
+            )
             raise UserError(
                 f"shapes: npm could not get {PACKAGE} ({reason.strip()[:200]}); check the network and npm's registry setting, "
                 f"or download the package elsewhere and name the .tgz in {TARBALL_VARIABLE}"
@@ -120,7 +124,9 @@ def read_svg(shape: str, fetched: dict[str, str]) -> str:
     kind, _, name = shape.partition(":")
     if kind == "noto":
         if name not in fetched:
-            raise UserError(f"shape {shape}: not among the fetched shapes; the list has changed, fetch the shapes again")
+            raise UserError(
+                f"shape {shape}: not among the fetched shapes; the list has changed, fetch the shapes again"
+            )
         return fetched[name]
     if kind == "own":
         if not re.fullmatch(r"[a-z0-9-]+", name) or not (OWN_SHAPES / f"{name}.svg").exists():
@@ -129,6 +135,8 @@ def read_svg(shape: str, fetched: dict[str, str]) -> str:
     try:
         return Path(shape).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UserError(f"shape {shape}: no such file (a shape is noto:NAME, own:NAME or the path of an SVG file)") from None
+        raise UserError(
+            f"shape {shape}: no such file (a shape is noto:NAME, own:NAME or the path of an SVG file)"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"shape {shape}: cannot be read as SVG ({error})") from None

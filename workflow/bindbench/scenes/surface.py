@@ -151,7 +151,9 @@ def _drawn(pattern: Callable[[int], Tile], size: int) -> tuple[np.ndarray, np.nd
     if tile.height is not None:
         around = cv2.copyMakeBorder(tile.height.astype(np.float32), 2, 2, 2, 2, cv2.BORDER_WRAP)
         # 0.009: bump heights are in units in which 1 to 10 looks like a pebbled to a rocky surface
-        slopes = [cv2.Sobel(around, cv2.CV_32F, *order, scale=-0.009 * size / 16)[1:-1, 1:-1] for order in ((1, 0), (0, 1))]
+        slopes = [
+            cv2.Sobel(around, cv2.CV_32F, *order, scale=-0.009 * size / 16)[1:-1, 1:-1] for order in ((1, 0), (0, 1))
+        ]
         slopes = np.dstack(slopes)
     return cv2.copyMakeBorder(values, 1, 1, 1, 1, cv2.BORDER_WRAP), slopes
 

@@ -115,7 +115,9 @@ def _moss(size: int) -> Tile:
     clumps = fractal_noise("moss", size, 18, 4, 0.65)
     leaves = value_noise("moss/leaves", size, min(116, size // 2))
     blossoms = step(0.86, 0.92, value_noise("moss/blossoms", size, 52))
-    return Tile(np.dstack([np.clip(1.4 * clumps - 0.3 + 0.3 * (leaves - 0.5), 0, 1), blossoms]), 22 * clumps + 5 * leaves)
+    return Tile(
+        np.dstack([np.clip(1.4 * clumps - 0.3 + 0.3 * (leaves - 0.5), 0, 1), blossoms]), 22 * clumps + 5 * leaves
+    )
 
 
 @material("mossy")
@@ -174,4 +176,6 @@ def _galaxy(size: int) -> Tile:
 def galaxy(surface: Surface) -> Coat:
     channels, _ = look_up(_galaxy, surface, 0)
     nebula, stars = channels[:3], channels[3]
-    return Coat(nebula, roughness=0.25, tone=0.4, groove=0.85, emission=0.25 * nebula + 0.95 * stars * (1 - surface.groove))
+    return Coat(
+        nebula, roughness=0.25, tone=0.4, groove=0.85, emission=0.25 * nebula + 0.95 * stars * (1 - surface.groove)
+    )

@@ -281,7 +281,9 @@ def _denim(size: int) -> Tile:
     thread = value_noise("denim/thread", size, min(140, size // 2), min(48, size // 4))
     seam = np.maximum(step(0.011, 0.004, np.abs(x - 0.25)), step(0.011, 0.004, np.abs(y - 0.7)))
     stitched = seam * (np.sin(TURN * 20 * (x + y)) > -0.2)
-    return Tile(np.dstack([0.62 + 0.35 * twill + 0.5 * (thread - 0.5) + 0.6 * (worn - 0.5), stitched]), 1.5 * twill + 2 * thread)
+    return Tile(
+        np.dstack([0.62 + 0.35 * twill + 0.5 * (thread - 0.5) + 0.6 * (worn - 0.5), stitched]), 1.5 * twill + 2 * thread
+    )
 
 
 @material("denim", {"light-blue": linear("86acd0"), "dark-blue": linear("27406f")})
@@ -340,9 +342,7 @@ def _scales(size: int) -> Tile:
     return Tile(np.dstack([1 - 0.65 * border, step(0.42, 0.46, diamond)]), -5 * border)
 
 
-@material(
-    "snakeskin", {"green": (linear("7fa636"), linear("1e3412")), "brown": (linear("c79d62"), linear("4a3018"))}
-)
+@material("snakeskin", {"green": (linear("7fa636"), linear("1e3412")), "brown": (linear("c79d62"), linear("4a3018"))})
 def snakeskin(surface: Surface, light_and_dark: tuple[np.ndarray, np.ndarray]) -> Coat:
     (brightness, diamond), slope = look_up(_scales, surface, 0.5)
     return Coat(mix(*light_and_dark, diamond) * brightness, roughness=0.3, slope=slope, tone=0.68, groove=1.0)
