@@ -1,20 +1,12 @@
 # Plots and the sheet of answers.
 rule plot_saber:
     input:
-        scores=expand("<results>/saber/scores/{model}.parquet", model=settings.models),
-        questions=rules.sample_questions.output.questions,
-        scenes=rules.sample_questions.output.scenes,
-        vocabulary=vocabulary_lists(),
+        tables=[rules.tabulate_saber.output.by_n, rules.tabulate_saber.output.details],
     output:
         figures=report(
             expand(
                 "<results>/figures/saber_{figure}.svg",
-                figure=(
-                    "accuracy_by_n",
-                    "retrieval_by_n",
-                    "by_category",
-                    "candidate_kinds",
-                ),
+                figure=("accuracy_by_n", "retrieval_by_n", "by_category", "candidate_kinds"),
             ),
             caption="../workflow/report/figures.rst",
             category="SABER",
@@ -22,12 +14,7 @@ rule plot_saber:
         ),
         pictures=expand(
             "<results>/figures/saber_{figure}.png",
-            figure=(
-                "accuracy_by_n",
-                "retrieval_by_n",
-                "by_category",
-                "candidate_kinds",
-            ),
+            figure=("accuracy_by_n", "retrieval_by_n", "by_category", "candidate_kinds"),
         ),
     log:
         "<logs>/plot_saber.log",
@@ -41,17 +28,12 @@ rule plot_saber:
         runtime=20,
     params:
         config=stage_config("figures"),
-        tables=stage_config("tables"),
-        vocabulary=stage_config("vocabulary"),
-        models=list(settings.models),
         version=VERSIONS["figures"],
     message:
         "Drawing the figures of SABER"
     shell:
-        "python -m bindbench plot-saber --scores {input.scores:q} --models {params.models:q}"
-        " --questions {input.questions:q} --scenes {input.scenes:q}"
-        " --vocabulary {params.vocabulary:q}"
-        " --figures {output.figures:q} --config {params.config:q} --tables {params.tables:q} 2> {log:q}"
+        "python -m bindbench plot-saber --tables {input.tables:q} --figures {output.figures:q}"
+        " --config {params.config:q} 2> {log:q}"
 
 
 rule draw_answer_sheet:

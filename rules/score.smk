@@ -41,6 +41,7 @@ rule tabulate_saber:
         questions=rules.sample_questions.output.questions,
         scenes=rules.sample_questions.output.scenes,
         vocabulary=vocabulary_lists(),
+        reference=str(resolve("resources/reference/saber_paper.csv")),
     output:
         table2=report(
             "<results>/saber_table2.csv",
@@ -92,13 +93,12 @@ rule tabulate_saber:
         config=stage_config("tables"),
         vocabulary=stage_config("vocabulary"),
         models=list(settings.models),
-        everything=lambda wildcards: config_of_results(),
+        behind=config_of_results(),
         version=VERSIONS["tables"],
     message:
         "Making the tables of SABER"
     shell:
         "python -m bindbench tabulate-saber --scores {input.scores:q} --facts {input.facts:q} --models {params.models:q}"
-        " --questions {input.questions:q} --scenes {input.scenes:q}"
-        " --vocabulary {params.vocabulary:q}"
-        " --table2 {output.table2:q} --manifest {output.manifest:q} --all-settings {params.everything:q}"
-        " --config {params.config:q} 2> {log:q}"
+        " --questions {input.questions:q} --scenes {input.scenes:q} --reference {input.reference:q}"
+        " --table2 {output.table2:q} --manifest {output.manifest:q} --vocabulary {params.vocabulary:q}"
+        " --config {params.config:q} --behind {params.behind:q} 2> {log:q}"

@@ -13,7 +13,7 @@ from .config import load, stage_from_json
 from .config.embedders import Embedder
 from .config.questions import Questions, Vocabulary
 from .config.scenes import Scenes
-from .config.scoring import Figures
+from .config.scoring import Figures, Tables
 from .errors import UserError
 
 
@@ -164,6 +164,33 @@ def score_saber(options) -> None:
     score_saber(options.questions, options.scenes, options.texts, options.images, options.scores)
 
 
+def tabulate_saber(options) -> None:
+    import json
+
+    from .manifest import write_manifest
+    from .saber.tabulate import tabulate_saber
+
+    scores = dict(zip(options.models, options.scores, strict=True))
+    vocabulary = _vocabulary(options.vocabulary)
+    tabulate_saber(
+        scores, options.questions, options.scenes, vocabulary, options.config, options.reference, options.table2.parent
+    )
+    write_manifest(options.manifest, json.loads(options.behind), options.facts)
+
+
+def plot_saber(options) -> None:
+    from .figures.plots import plot_saber
+
+    plot_saber(options.tables[0].parent, options.figures[0].parent, options.config)
+
+
+def draw_answer_sheet(options) -> None:
+    from .figures.sheets import write_answer_sheet
+
+    scores = dict(zip(options.models, options.scores, strict=True))
+    write_answer_sheet(options.questions, options.scenes, options.images, scores, options.sheet, options.config)
+
+
 EMBED = [
     path("--embeddings", "table to write"),
     ("--model", {"required": True, "help": "name of the model, for messages and the record"}),
@@ -237,5 +264,50 @@ COMMANDS = [
             path("--scores", "table to write"),
         ],
         score_saber,
+    ),
+    (
+        "tabulate-saber",
+        "Make the tables of SABER from the scores of all models.",
+        [
+            SCORES,
+            MODELS,
+            paths("--facts", "records beside the embeddings"),
+            QUESTIONS,
+            SCENES,
+            path("--reference", "CSV of the paper's known values"),
+            path("--table2", "Table 2 to write; the others go beside it"),
+            path("--manifest", "manifest to write"),
+            VOCABULARY,
+            section("--config", Tables, "section tables"),
+            (
+                "--behind",
+                {"required": True, "metavar": "JSON", "help": "the settings behind the tables, for the manifest"},
+            ),
+        ],
+        tabulate_saber,
+    ),
+    (
+        "plot-saber",
+        "Draw the figures of SABER from its tables.",
+        [
+            paths("--tables", "CSV tables"),
+            paths("--figures", "figures to write"),
+            section("--config", Figures, "section figures"),
+        ],
+        plot_saber,
+    ),
+    (
+        "draw-answer-sheet",
+        "Show what each model ranked first, question by question.",
+        [
+            SCORES,
+            MODELS,
+            QUESTIONS,
+            SCENES,
+            IMAGES,
+            path("--sheet", "HTML file to write"),
+            section("--config", Figures, "section figures"),
+        ],
+        draw_answer_sheet,
     ),
 ]

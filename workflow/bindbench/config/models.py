@@ -1,6 +1,6 @@
 """The whole configuration."""
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from .base import Section
 from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
@@ -27,6 +27,17 @@ class Config(Section):
     )
     tables: Tables = Field(default_factory=Tables, description="Intervals.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
+
+    @field_validator("embedders", mode="before")
+    @classmethod
+    def _over_the_defaults(cls, given):
+        """A given entry changes single keys of the default one of its name; the other defaults stay."""
+        if not isinstance(given, dict):
+            return given
+        entries = {name: entry.model_dump(exclude_unset=True) for name, entry in DEFAULT_EMBEDDERS.items()}
+        for name, entry in given.items():
+            entries[name] = {**entries.get(name, {}), **entry} if isinstance(entry, dict) else entry
+        return entries
 
     @model_validator(mode="after")
     def _models_are_known(self):

@@ -1,0 +1,46 @@
+"""Snakemake as a person calls it, in a working directory of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def command(
+    *arguments, directory: Path, config: Path | None = REPOSITORY / "config/tiny.yaml", profile="default"
+) -> list[str]:
+    """The command line; targets must come first among the arguments."""
+    line = [sys.executable, "-m", "snakemake", *map(str, arguments), "--snakefile", str(REPOSITORY / "Snakefile")]
+    line += ["--directory", str(directory), "--workflow-profile", str(REPOSITORY / "profiles" / profile)]
+    return line + (["--configfile", str(config)] if config else [])
+
+
+def environment() -> dict[str, str]:
+    """Without what a person's shell might bring, and with Snakemake's own caches out of the way."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SNAKEMAKE", "PYTHONPATH"))}
+    return kept | {"OMP_NUM_THREADS": "2", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def run(*arguments, directory: Path, check=True, **options) -> subprocess.CompletedProcess:
+    done = subprocess.run(
+        command(*arguments, directory=directory, **options),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        cwd=directory,
+    )
+    assert not check or done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    return done
+
+
+def planned(*arguments, directory: Path, **options) -> set[str]:
+    """The jobs that a dry run would start, such as "render_scenes 0003" or "score_saber nano"."""
+    done = run(*arguments, "-n", "-p", directory=directory, **options)
+    jobs = set()
+    for name, rest in re.findall(r"python -m bindbench ([a-z0-9-]+)(.*)", done.stdout + done.stderr):
+        wildcard = re.search(r"--(?:shard|model) (\S+)|/saber/scores/([^/ ]+)\.parquet 2>", rest)
+        jobs.add(" ".join([name.replace("-", "_"), *filter(None, wildcard.groups() if wildcard else ())]))
+    return jobs

@@ -1,0 +1,101 @@
+"""The rerun matrix: change each leaf of the config, and exactly the stages that read it, and what follows, run again."""
+
+import pytest
+import yaml
+from bindbench.config import Config, load
+from snakemake_runs import REPOSITORY, planned
+
+TINY = load([REPOSITORY / "config/config.yaml", REPOSITORY / "config/tiny.yaml"])
+SHARDS = {"render_scenes 0000", "render_scenes 0001"}
+TABLES = {"tabulate_saber", "plot_saber", "draw_answer_sheet"}
+
+
+def embeds(*models, modalities=("text", "image")) -> set[str]:
+    """Embedding of the models in those of the modalities that they have, and their scores."""
+    jobs = set()
+    for model in models:
+        shared = set(TINY.embedders[model].modalities) & set(modalities)
+        jobs |= {f"embed_{modality}s {model}" for modality in shared} | ({f"score_saber {model}"} if shared else set())
+    return jobs
+
+
+FROM_RENDERING = SHARDS | {"draw_contact_sheet"} | embeds(*TINY.models, modalities=("image",)) | TABLES
+FROM_QUESTIONS = {"sample_questions", "draw_contact_sheet"} | SHARDS | embeds(*TINY.models) | TABLES
+FROM_VOCABULARY = FROM_QUESTIONS | {"build_reliefs"}
+
+# A leaf, another value, and what must run.
+CASES = {
+    "vocabulary.objects": ("{copy}/objects.csv", FROM_VOCABULARY),
+    "vocabulary.attributes": ("{copy}/attributes.csv", FROM_VOCABULARY),
+    "vocabulary.palette": (["red", "orange", "yellow", "green", "blue", "purple", "pink", "white"], FROM_VOCABULARY),
+    "questions.seed": (1, FROM_QUESTIONS),
+    "questions.object_counts": ([3, 4, 5], FROM_QUESTIONS),
+    "questions.independent": (3, FROM_QUESTIONS),
+    "questions.nested": (4, FROM_QUESTIONS),
+    "questions.min_moved": (2, set()),  # the only possible value at N = 3, so nothing changes and nothing runs
+    "scenes.renderer": ("builtin", set()),  # the only one
+    "scenes.image_px": (200, FROM_RENDERING),
+    "scenes.seed": (1, FROM_RENDERING),
+    "scenes.flip_probability": (0.25, FROM_RENDERING),
+    "scenes.shard_size": (61, FROM_RENDERING),
+    "models": (["nano", "minilm"], TABLES),
+    "tables.confidence": (0.9, {"tabulate_saber", "plot_saber"}),
+    "tables.bootstrap_samples": (300, {"tabulate_saber", "plot_saber"}),
+    "tables.seed": (1, {"tabulate_saber", "plot_saber"}),
+    "figures.dpi": (100, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet"}),
+    "figures.sheet_questions": (3, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet"}),
+    "embedders.nano.loader": ("open_clip", embeds("nano") | TABLES),
+    "embedders.nano.path": ("{copy}", embeds("nano") | TABLES),
+    "embedders.nano.revision": ("abc", embeds("nano") | TABLES),
+    "embedders.nano.modalities": (["text"], {"embed_texts nano", "score_saber nano"} | TABLES),
+    "embedders.nano.instruction": ("Represent the user's input.", embeds("nano") | TABLES),
+    "embedders.nano.dtype": ("bfloat16", embeds("nano") | TABLES),
+    "embedders.nano.attention": ("sdpa", embeds("nano") | TABLES),
+    "embedders.nano.min_pixels": (1000, embeds("nano") | TABLES),
+    "embedders.nano.max_pixels": (100_000, embeds("nano") | TABLES),
+    "embedders.nano.max_tokens": (64, embeds("nano") | TABLES),
+    "embedders.nano.dimensions": (32, embeds("nano") | TABLES),
+    "embedders.nano.adapter": ("{copy}", embeds("nano") | TABLES),
+    "embedders.nano.trust_remote_code": (True, embeds("nano") | TABLES),
+    "embedders.nano.batch_size": (3, embeds("nano") | TABLES),
+    "embedders.minilm.batch_size": (3, embeds("minilm") | TABLES),
+    "embedders.efficientnet-lite0.batch_size": (3, embeds("efficientnet-lite0") | TABLES),
+}
+
+
+def leaves(value, prefix="") -> set[str]:
+    if isinstance(value, dict):
+        return {leaf for key, inner in value.items() for leaf in leaves(inner, f"{prefix}.{key}".strip("."))}
+    return {prefix}
+
+
+def test_every_leaf_of_the_config_has_a_case():
+    entry = {f"embedders.nano.{key}" for key in TINY.embedders["nano"].model_dump()}
+    others = {leaf for leaf in leaves(Config().model_dump(mode="json")) if not leaf.startswith("embedders.")}
+    assert entry | others <= set(CASES)
+
+
+@pytest.mark.parametrize("leaf", CASES)
+def test_a_changed_leaf_runs_exactly_what_reads_it(tiny, tmp_path, leaf):
+    value, expected = CASES[leaf]
+    if isinstance(value, str) and "{copy}" in value:
+        for name in ("objects", "attributes"):
+            (tmp_path / f"{name}.csv").write_text((REPOSITORY / f"resources/vocabulary/{name}.csv").read_text())
+        value = value.format(copy=tmp_path)
+    values = yaml.safe_load((REPOSITORY / "config/tiny.yaml").read_text())
+    *sections, key = leaf.split(".")
+    inner = values
+    for section in sections:
+        inner = inner.setdefault(section, {})
+    inner[key] = value
+    config = tmp_path / "changed.yaml"
+    config.write_text(yaml.safe_dump(values))
+    assert planned("all", directory=tiny, config=config) == expected
+
+
+def test_the_order_of_keys_changes_nothing(tiny, tmp_path):
+    values = yaml.safe_load((REPOSITORY / "config/tiny.yaml").read_text())
+    config = tmp_path / "turned.yaml"
+    turned = {name: dict(reversed(section.items())) for name, section in reversed(values.items())}
+    config.write_text(yaml.safe_dump(turned, sort_keys=False))
+    assert planned("all", directory=tiny, config=config) == set()
