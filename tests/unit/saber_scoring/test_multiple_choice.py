@@ -1,7 +1,7 @@
 """Section 3: a question is right when the binding-preserving candidate ranks first; ties are wrong and counted."""
 
 import numpy as np
-from bindbench.saber.multiple_choice import first_ranked, is_correct, is_tied
+from bindbench.saber.multiple_choice import is_correct, is_tied
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,10 +22,6 @@ def test_tie_between_wrong_candidates_does_not_matter_when_candidate_1_is_above(
     four = np.array([[0.9, 0.5, 0.5, 0.5]], np.float32)
     assert is_correct(four)[0]
     assert not is_tied(four)[0]
-
-
-def test_all_that_share_the_first_place_are_named():
-    assert first_ranked(np.array([0.5, 0.1, 0.5, 0.2], np.float32)) == [0, 2]
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=20))

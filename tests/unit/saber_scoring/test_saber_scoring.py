@@ -6,7 +6,7 @@ from bindbench.errors import UserError
 from bindbench.saber import scoring
 from bindbench.saber.scoring import first_equal_row, read_benchmark, score_saber, similarity_blocks
 from bindbench.tables import PAIRINGS, SCORES, read_table
-from unit.saber_scoring.synthetic_saber import (
+from synthetic_saber import (
     binding_embeddings,
     five_scenes,
     tiny_saber,

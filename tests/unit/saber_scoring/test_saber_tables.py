@@ -13,7 +13,7 @@ from bindbench.saber.scoring import score_saber
 from bindbench.saber.tabulate import tabulate_saber
 from bindbench.tables import PAIRINGS, SCORES, read_table, write_table
 from bindbench.vocabulary import Attribute, Vocabulary
-from unit.saber_scoring.synthetic_saber import (
+from synthetic_saber import (
     ATTRIBUTES,
     binding_embeddings,
     tiny_saber,

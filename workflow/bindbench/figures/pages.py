@@ -18,7 +18,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .4rem .8rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 th[scope=row], th:first-child { text-align: left; }
 thead th { border-bottom: 2px solid var(--ink); white-space: nowrap; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+caption { text-align: left; color: var(--soft); padding: .3rem 0; }
 small { color: var(--soft); white-space: nowrap; }
 @media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } }
 """
@@ -34,13 +34,18 @@ def html_page(title: str, body: str, style: str = "") -> str:
     )
 
 
-def html_table(caption: str, header: list[str], rows: list[list[str]]) -> str:
-    """A table that scrolls by itself on a narrow screen. caption, header: plain text; cells: HTML, the first a name."""
+def html_table(caption: str, header: list[str], rows: list[list[str]], label: str = "") -> str:
+    """A table that scrolls by itself on a narrow screen.
+
+    caption, header, label: plain text; the label names the table to a screen reader, by default it is the caption.
+    rows: cells of HTML, the first of each a name.
+    """
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     body = "\n".join(
         f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
     )
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">\n<table>\n'
-        f"<caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label or caption)}">\n<table>\n'
+        + (f"<caption>{escape(caption)}</caption>\n" if caption else "")
+        + f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
     )

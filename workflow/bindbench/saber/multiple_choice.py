@@ -23,11 +23,3 @@ def is_tied(similarities: np.ndarray) -> np.ndarray:
     similarities: (n_questions, 4) float32. Returns (n_questions,) bool.
     """
     return similarities[:, 0] == similarities[:, 1:].max(axis=1)
-
-
-def first_ranked(similarities: np.ndarray) -> list[int]:
-    """Positions (0 to 3) that hold the highest similarity of one question; more than one when they tie.
-
-    similarities: (4,) float32.
-    """
-    return np.flatnonzero(similarities == np.max(similarities)).tolist()

@@ -47,15 +47,18 @@ def table2_page(
     body = [
         f"<p>Averaged over questions of one size, then over sizes, then over pairings; {interval} by bootstrap over "
         "questions, nested chains drawn whole. The best value of each column is bold. A dash: the model lacks the "
-        "modality, or there is no question.</p>"
+        "modality, or there is no question. Ties: questions, in %, in which candidate 1 only equals the best of the "
+        "others; they count as wrong.</p>"
     ]
     for protocol, estimate in estimates.items():
-        title = f"{PROTOCOL_TITLES[protocol]} ({n_questions[protocol]:,} questions)"
+        title = PROTOCOL_TITLES[protocol]
         rows = [["chance", *[_value(chance[protocol])] * estimate.mean.shape[1]]]
         ties = tied if protocol == "mcq" else np.full(estimate.mean.shape, np.nan)
         rows += [[escape(name), *_cells(estimate, model, ties)] for model, name in enumerate(models)]
         header = ["model", *list(PAIRING_TITLES.values())[: estimate.mean.shape[1]]]
-        body.append(f"<h2>{escape(PROTOCOL_TITLES[protocol])}</h2>\n{html_table(title, header, rows)}")
+        body.append(
+            f"<h2>{escape(title)}</h2>\n{html_table(f'{n_questions[protocol]:,} questions', header, rows, title)}"
+        )
     body.append(_reference_section(reference))
     return html_page("SABER, Table 2", "\n".join(body))
 
