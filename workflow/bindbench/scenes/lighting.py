@@ -15,7 +15,8 @@ from .surface import ROW
 BALL = 160  # pixels across a table
 KEY = np.array([-0.48, -0.62, 0.62]) / np.linalg.norm([-0.48, -0.62, 0.62])
 FILL = np.array([0.75, -0.15, 0.6]) / np.linalg.norm([0.75, -0.15, 0.6])
-HALFWAY = (KEY + [0, 0, 1]) / np.linalg.norm(KEY + [0, 0, 1])  # between the key light and the viewer
+VIEWER = np.array([0.0, 0.0, 1.0])
+HALFWAY = (KEY + VIEWER) / np.linalg.norm(KEY + VIEWER)  # between the key light and the viewer
 
 
 def _ball() -> np.ndarray:
@@ -55,6 +56,14 @@ def _glint(normals: np.ndarray, roughness: float) -> np.ndarray:
     return np.minimum(width / (np.pi * (_along(normals, HALFWAY) ** 2 * (width - 1) + 1) ** 2 + 1e-6), 12)
 
 
+def _window(normals: np.ndarray) -> np.ndarray:
+    """The mirror image of a window with four panes, at the upper left: what tells the eye that glass is glass."""
+    across, up = 2 * normals[2] * normals[0] + 0.52, -2 * normals[2] * normals[1] - 0.55
+    pane = step(0.25, 0.20, np.abs(across)) * step(0.25, 0.20, np.abs(up))
+    bars = np.minimum(step(0.015, 0.045, np.abs(across)), step(0.015, 0.045, np.abs(up)))
+    return pane * bars
+
+
 @lru_cache(maxsize=64)
 def finish(roughness: float, metalness: float, specular: float) -> np.ndarray:
     """(BALL, BALL, 3) float32: light times albedo; the same, times openness; white light times openness."""
@@ -86,13 +95,11 @@ def glass() -> np.ndarray:
     normals = _ball()
     key = np.tensordot(KEY, normals, axes=1)
     outline = 1 - normals[2]
-    through = (1.16 - 0.34 * step(0.1, -0.8, normals[1]) + 0.55 * step(0.25, 0.85, normals[1])) * (
-        1 - 0.80 * step(0.30, 0.80, outline)
-    )
-    inner_light = 0.55 * step(-0.35, -0.8, key) * step(0.75, 0.5, outline)  # the key light, focused on the far side
-    fresnel = np.clip(0.06 + 0.94 * outline**3.0, 0, 1) * 0.8
-    mirrored = fresnel * _surroundings(normals, 0.04) + np.clip(_glint(normals, 0.1) * 0.2 * np.clip(key, 0, 1), 0, 1.6)
-    rim = 0.45 * step(0.62, 0.9, outline) * step(-0.3, 0.8, key)
+    through = (1.05 + 0.40 * normals[1]) * (1 - 0.88 * step(0.30, 0.70, outline))
+    inner_light = 0.9 * step(-0.25, -0.6, key) * step(0.70, 0.45, outline)  # the key light, focused on the far side
+    fresnel = np.clip(0.12 + 0.88 * outline**2.5, 0, 1) * 0.8
+    rim = 0.9 * step(0.55, 0.85, outline) * step(-0.4, 0.6, key)
+    mirrored = fresnel * _surroundings(normals, 0.04) + 0.75 * _window(normals) + rim
     return np.dstack([through + inner_light, mirrored + rim]).astype(np.float32)
 
 

@@ -5,7 +5,6 @@ only as light and dark (`tone`) and as grooves along their borders, so that eyes
 All reliefs of a vocabulary lie in one file, which holds the same bytes for the same drawings.
 """
 
-import io
 import json
 import multiprocessing
 import struct
@@ -19,7 +18,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 import resvg_py
-from PIL import Image
 
 from ..errors import UserError
 from ..files import canonical_json, progress, sha256, write_bytes
@@ -96,17 +94,11 @@ def _bytes(values: np.ndarray) -> np.ndarray:
 def _raster(svg: str) -> np.ndarray:
     """RGBA, float32 in [0, 1], RASTER_PX on the longer side."""
     try:
-        width, height = _rendered(svg, width=64).size
-        side = {"width": RASTER_PX} if width >= height else {"height": RASTER_PX}
-        image = _rendered(svg, **side)
-    except (ValueError, OSError, SyntaxError) as error:
-        reason = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
-        raise UserError(f"not a drawable SVG ({reason})") from None
-    return np.asarray(image.convert("RGBA"), dtype=np.float32) / 255
-
-
-def _rendered(svg: str, **side: int) -> Image.Image:
-    return Image.open(io.BytesIO(bytes(resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True, **side))))
+        png = resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True, width=RASTER_PX, height=RASTER_PX)
+    except ValueError as error:
+        raise UserError(f"not a drawable SVG ({str(error).splitlines()[0][:150]})") from None
+    image = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_UNCHANGED)
+    return cv2.cvtColor(image, cv2.COLOR_BGRA2RGBA).astype(np.float32) / 255
 
 
 def _cut_out(image: np.ndarray, size_px: int) -> tuple[np.ndarray, np.ndarray]:

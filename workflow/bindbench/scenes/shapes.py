@@ -41,7 +41,7 @@ def fetch_shapes(output: Path, names: set[str]) -> None:
     unknown = sorted(names - set(icons.get("icons", {})) - set(icons.get("aliases", {})))
     if unknown:
         raise UserError(
-            f"vocabulary: {PACKAGE} has no icon {', '.join(unknown)}; icon names are lower case with dashes, such as red-apple"
+            f"vocabulary: {PACKAGE} has no icon {', '.join(unknown)}; icon names look like red-apple"
         )
     write_json(output, {name: _svg(icons, name) for name in sorted(names)})
 

@@ -143,15 +143,15 @@ def crumpled_paper(surface: Surface, paper: np.ndarray) -> Coat:
 
 def _strands(size: int) -> Tile:
     """Hair that hangs down: noise, stretched downwards, at two lengths."""
-    hair = 0.6 * value_noise("fur", size, min(128, size // 2), 18) + 0.4 * value_noise("fur/long", size, 56, 7)
+    hair = 0.6 * value_noise("fur", size, min(128, size // 2), 22) + 0.4 * value_noise("fur/long", size, 64, 9)
     tufts = value_noise("fur/tufts", size, 12, 10)
     hair = hair + 0.18 * (tufts - 0.5)
-    return Tile(np.clip(0.5 + (hair - hair.mean()) * (0.26 / hair.std()), 0, 1), 14 * hair)
+    return Tile(np.clip(0.5 + (hair - hair.mean()) * (0.26 / hair.std()), 0, 1), 8 * hair)
 
 
 @material("furry", PALETTE, furry=True)
 def furry(surface: Surface, colour: np.ndarray) -> Coat:
-    comb = np.stack([-0.30 * surface.normal[0] * (0.5 + surface.down), -0.12 * surface.normal[1]])
+    comb = np.stack([-0.35 * surface.across * surface.down, 0.06 * surface.normal[1]])
     strand, slope = look_up(_strands, surface, 0, comb)
     fringe = step(0.0, 0.22, surface.nap - 0.36 * (1 - strand) - 0.02 + 0.10 * (strand - 0.5))
     hair = np.maximum(colour, 0.045)[:, None] * (0.35 + 1.05 * strand) + 0.05 * strand**3

@@ -16,8 +16,8 @@ def transparent(surface: Surface) -> Coat:
         tone=0.12,
         groove=0.6,
         clearness=0.96,
-        tint=np.float32([0.90, 0.985, 1.0]),
-        shadow=0.5,
+        tint=np.float32([0.84, 0.97, 1.0]),
+        shadow=0.45,
     )
 
 
