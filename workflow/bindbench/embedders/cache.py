@@ -8,6 +8,7 @@ is read, removed, and its items are embedded again. Parts are only ever added, e
 may fill one cache at a time, and a killed one loses the seconds since its last part.
 """
 
+import json
 import sys
 import time
 from io import BytesIO
@@ -29,8 +30,7 @@ class Cache:
     """The embeddings of one embedder for one modality. Keys are SHA-256 digests of 32 bytes."""
 
     def __init__(self, root: Path, fingerprint: str, modality: str) -> None:
-        self.model_folder = Path(root) / fingerprint
-        self.folder = self.model_folder / modality
+        self.folder = Path(root) / fingerprint / modality
         self._keys: list[bytes] = []
         self._vectors: list[np.ndarray] = []
         self._bytes = 0
@@ -86,11 +86,15 @@ class Cache:
 
         Facts that differ, as after an update of a library, stand side by side.
         """
-        described = self.model_folder / "fingerprint.json"
+        described = self.folder.parent / "fingerprint.json"
         if not described.exists():
             write_json(described, identity)
         if facts is not None:
-            write_json(self.model_folder / f"facts-{sha256(canonical_json(facts))[:16]}.json", facts)
+            write_json(self.folder / f"model-{sha256(canonical_json(facts))[:16]}.json", facts)
+
+    def models(self) -> list[dict]:
+        """The facts of every model that filled this cache: one, unless a library or the device changed."""
+        return [json.loads(path.read_text()) for path in sorted(self.folder.glob("model-*.json"))]
 
 
 def _read_part(path: Path) -> np.ndarray | None:

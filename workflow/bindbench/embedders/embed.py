@@ -4,7 +4,6 @@ Which items share a batch depends on the whole corpus alone, and whole batches g
 killed and resumed puts the same items through the model side by side as one that was not, and ends with the same bytes.
 """
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -134,7 +133,7 @@ def _embed(
             "dimensions": vectors.shape[1],
             "fingerprint": fingerprint(described),
             "identity": described,
-            "models": [json.loads(path.read_text()) for path in sorted(cache.model_folder.glob("facts-*.json"))],
+            "models": cache.models(),
             "seconds": round(time.monotonic() - started, 1),
         },
     )

@@ -184,6 +184,7 @@ def load(entry: Embedder, device: str | None = None, name: str | None = None, th
                 f"embedders.{name}.modalities: the checkpoint embeds no {modality}s; set modalities: [{', '.join(has)}]"
             )
     model._check_dimensions(model.network.get_embedding_dimension())
+    _check_neighbours(model)
     return model
 
 
@@ -201,9 +202,8 @@ def _network(entry: Embedder, name: str, device: str):
         module = EfficientNetFeatures.from_file(*packaged_files("efficientnet-lite0", name))
     else:
         path, pretrained, files = open_clip_source(entry, name)
-        with _one_line(entry, name, on_hub=files is None):
-            module = OpenClip.from_checkpoint(path, pretrained, entry.dtype)
-        return SentenceTransformer(modules=[module], device=device)  # open_clip has set the precision
+        with _one_line(entry, name, on_hub=files is None), _silent():
+            module = OpenClip.from_checkpoint(path, pretrained)
     return SentenceTransformer(modules=[module], device=device).to(getattr(torch, entry.dtype))
 
 
@@ -217,7 +217,6 @@ def _sentence_transformer(entry: Embedder, name: str, device: str):
         folder = local_folder(entry.path, f"{key}.path")
         if folder and entry.revision:
             raise UserError(f"{key}.revision: means nothing for a folder; remove it")
-    pixels = {key: value for key in ("min_pixels", "max_pixels") if (value := getattr(entry, key)) is not None}
     with _one_line(entry, name, on_hub=folder is None), _load_reports() as reports:
         network = SentenceTransformer(
             str(folder or entry.path),
@@ -227,7 +226,6 @@ def _sentence_transformer(entry: Embedder, name: str, device: str):
             local_files_only=folder is not None,
             model_kwargs={"dtype": getattr(torch, entry.dtype)}
             | ({"attn_implementation": entry.attention} if entry.attention else {}),
-            processor_kwargs=pixels,
         )
     missing = sorted(set(re.findall(r"^\s*(\S+)\s*\|\s*MISSING", "\n".join(reports), re.MULTILINE)))
     missing = [weight for weight in missing if "pooler" not in weight]  # BERT's pooler is not what embeds
@@ -238,10 +236,12 @@ def _sentence_transformer(entry: Embedder, name: str, device: str):
         )
     if entry.adapter:
         _add_adapter(network, entry, name)
-    if pixels:
-        _check_pixels(network, pixels, key)
+    if entry.min_pixels or entry.max_pixels:
+        _limit_pixels(network, entry, key)
     if entry.max_tokens:
         _limit_tokens(network, entry.max_tokens, key)
+    if getattr(network.config, "model_type", None) in ("siglip", "siglip2"):
+        _pad_to_full_length(network)
     default = network.prompts.get(network.default_prompt_name) if network.default_prompt_name else None
     if default and entry.instruction is None:
         print(f"{key}.instruction: none, though the checkpoint's own is {default!r}", file=sys.stderr)
@@ -255,7 +255,7 @@ def _add_adapter(network, entry: Embedder, name: str) -> None:
         if not network.has_peft_compatible_model():
             raise UserError(f"{key}: a {type(network[0]).__name__} takes no adapter; remove it")
         report = network.transformers_model.load_adapter(
-            str(folder or entry.adapter), local_files_only=folder is not None
+            str(folder or entry.adapter), adapter_kwargs={"local_files_only": folder is not None}
         )
     for weights, what in (
         (report.missing_keys, "lacks"),
@@ -265,25 +265,59 @@ def _add_adapter(network, entry: Embedder, name: str) -> None:
             raise UserError(f"{key}: {entry.adapter} was trained on another model ({what} {sorted(weights)[0]})")
 
 
-def _check_pixels(network, pixels: dict[str, int], key: str) -> None:
-    """The limits must have reached an image processor that works by area; others resize to one fixed size."""
-    size = getattr(getattr(network.processor, "image_processor", None), "size", None) or {}
-    reached = {
-        "min_pixels": getattr(size, "shortest_edge", None) or dict(size).get("shortest_edge"),
-        "max_pixels": getattr(size, "longest_edge", None) or dict(size).get("longest_edge"),
-    }
-    for limit, value in pixels.items():
-        if reached[limit] != value:
+def _limit_pixels(network, entry: Embedder, key: str) -> None:
+    """Sets the limits of an image processor that works by area; others resize to one fixed size."""
+    processor = getattr(network.processor, "image_processor", None)
+    size = dict(getattr(processor, "size", None) or {})
+    for limit, edge in (("min_pixels", "shortest_edge"), ("max_pixels", "longest_edge")):
+        value = getattr(entry, limit)
+        if value is None:
+            continue
+        if not (size.get("shortest_edge") and size.get("longest_edge")):
             raise UserError(f"{key}.{limit}: this checkpoint's image processor has no such limit; remove it")
+        size[edge] = value
+    if size.get("longest_edge") and size["shortest_edge"] > size["longest_edge"]:
+        raise UserError(
+            f"{key}.min_pixels: {size['shortest_edge']} is more than max_pixels {size['longest_edge']}; set both"
+        )
+    processor.size = size
 
 
 def _limit_tokens(network, max_tokens: int, key: str) -> None:
     config = network.config
     text_config = config.get_text_config() if config is not None else None
     longest = getattr(text_config, "max_position_embeddings", None)
+    if getattr(config, "model_type", None) in ("siglip", "siglip2") and max_tokens != longest:
+        raise UserError(f"{key}.max_tokens: SigLIP reads texts of {longest} tokens, padded or cut; remove it")
     if longest and max_tokens > longest:
         raise UserError(f"{key}.max_tokens: must be <= {longest}, the model's positions (got {max_tokens})")
     network.max_seq_length = max_tokens
+
+
+def _pad_to_full_length(network) -> None:
+    """SigLIP was trained on texts padded to full length without a mask, and reads the last position, padding or not.
+
+    sentence-transformers pads to the longest text of the batch, which makes an embedding depend on its neighbours.
+    """
+    length = network.config.get_text_config().max_position_embeddings
+    padding = {"padding": "max_length", "max_length": length, "return_attention_mask": False}
+    network[0].processing_kwargs = {**network[0].processing_kwargs, "text": padding}
+
+
+def _check_neighbours(model: Model) -> None:
+    """A text must embed the same beside a longer one: a model that reads its padding is not measured in batches.
+
+    Raises UserError.
+    """
+    if "text" not in model.entry.modalities or model.entry.batch_size == 1:
+        return
+    texts = ["a cube", "a cube beside a rather longer description of a sphere"]
+    together = model.vectors(model.prepare_texts(texts))[0]
+    alone = model.vectors(model.prepare_texts(texts[:1]))[0]
+    if float(together @ alone) < 0.99:
+        raise UserError(
+            f"embedders.{model.name}.batch_size: this model embeds a text differently beside a longer one; set it to 1"
+        )
 
 
 @contextmanager
@@ -305,6 +339,16 @@ def _one_line(entry: Embedder, name: str, on_hub: bool, key: str = "path"):
         else:
             mend = "check that the folder holds a whole checkpoint and that the settings fit it"
         raise UserError(f"embedders.{name}.{key}: {source} cannot be loaded ({said}); {mend}") from error
+
+
+@contextmanager
+def _silent():
+    """open_clip says each step, and each error a second time, through the root logger."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 @contextmanager
@@ -331,6 +375,7 @@ def _quiet() -> None:
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # a hub out of reach is one error, not ten retries
 
 
 def pick_device(device: str | None, name: str) -> str:

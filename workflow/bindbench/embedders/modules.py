@@ -82,16 +82,17 @@ class OpenClip(InputModule):
     def __init__(self, network: nn.Module, transform, tokenizer) -> None:
         super().__init__()
         self.network, self.transform, self.tokenizer = network, transform, tokenizer
+        with torch.inference_mode():
+            self.dimensions = network.encode_text(tokenizer(["a"])).shape[1]
 
     @classmethod
-    def from_checkpoint(cls, path: str, pretrained: str | None, dtype: str) -> "OpenClip":
+    def from_checkpoint(cls, path: str, pretrained: str | None) -> "OpenClip":
         """path: architecture, hf-hub:ID or local-dir:FOLDER; pretrained: tag or weights file of an architecture."""
         import open_clip
 
         network = open_clip.create_model(
             path,
             pretrained=pretrained,
-            precision={"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}[dtype],
             require_pretrained=True,  # never measure random weights
             weights_only=True,
         )
@@ -111,6 +112,9 @@ class OpenClip(InputModule):
             pixels = features["image"].to(next(self.network.visual.parameters()).dtype)
             features["sentence_embedding"] = self.network.encode_image(pixels)
         return features
+
+    def get_embedding_dimension(self) -> int:
+        return self.dimensions
 
     def save(self, output_path: str, *args, **kwargs) -> None:
         raise NotImplementedError("open_clip checkpoints are read, never written")

@@ -6,6 +6,7 @@ from pathlib import Path
 from ..config.embedders import Embedder
 from ..errors import UserError
 from ..files import canonical_json, sha256, sha256_of_file
+from ..paths import resolve
 
 # Packages that carry weights: the importable package, its name on the registry, the files or folder inside it.
 PACKAGED = {
@@ -43,7 +44,7 @@ def local_folder(path: str, key: str) -> Path | None:
 
     key: the config key, for the message. Raises UserError for what can only be a path and is not there.
     """
-    folder = Path(path).expanduser()
+    folder = resolve(Path(path).expanduser())
     if folder.is_dir():
         return folder
     if folder.exists():
@@ -72,7 +73,7 @@ def open_clip_source(entry: Embedder, name: str) -> tuple[str, str | None, Path 
         return f"local-dir:{folder}", None, folder
     if not entry.revision:
         raise UserError(f"{key}.revision: name the pretrained tag or the weights file of {entry.path}")
-    weights = Path(entry.revision).expanduser()
+    weights = resolve(Path(entry.revision).expanduser())
     return entry.path, str(weights) if weights.is_file() else entry.revision, weights if weights.is_file() else None
 
 
