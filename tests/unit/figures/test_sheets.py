@@ -95,7 +95,7 @@ def contact_sheet(saber, count):
 
 def answer_sheet(saber, count):
     folder, questions, scenes, shards, scores = saber
-    write_answer_sheet(scores, questions, scenes, shards, folder / "answers.html", Figures(sheet_questions=count))
+    write_answer_sheet(questions, scenes, shards, scores, folder / "answers.html", Figures(sheet_questions=count))
     return (folder / "answers.html").read_text()
 
 

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from bindbench.errors import UserError
 from bindbench.saber import scoring
-from bindbench.saber.scoring import first_equal_row, read_benchmark, score_saber, similarity_blocks
+from bindbench.saber.scoring import (
+    binding_set,
+    first_equal_row,
+    read_benchmark,
+    score_pairing,
+    score_saber,
+    similarity_blocks,
+)
 from bindbench.tables import PAIRINGS, SCORES, read_table
 from synthetic_saber import (
     binding_embeddings,
@@ -105,6 +112,51 @@ def test_colours_that_an_attribute_is_drawn_in_do_not_matter(tmp_path):
             binding["realised"] = f"{scene['role']} {binding['attribute']}"
     benchmark = read_benchmark(*write_rows(tmp_path, questions, scenes))
     assert all(len(relations.exact) for relations in benchmark.relations)
+
+
+def plain_scores(query, gallery, own, query_set, gallery_sets):
+    """One question, written out: the ranking sorted with the model's worst case among equals."""
+    cosines = [sum(a * b for a, b in zip(query, candidate, strict=True)) for candidate in gallery]
+    positives = {i for i, bindings in enumerate(gallery_sets) if bindings >= query_set}
+    ranking = sorted(range(len(gallery)), key=lambda i: (-cosines[i], i in positives))
+    precisions = [
+        sum(j in positives for j in ranking[: place + 1]) / (place + 1)
+        for place, i in enumerate(ranking)
+        if i in positives
+    ]
+    exact = [i for i in positives if gallery_sets[i] == query_set]
+    superset = [i for i in positives if gallery_sets[i] != query_set]
+    subset = [i for i, bindings in enumerate(gallery_sets) if bindings < query_set]
+    first, *others = (cosines[i] for i in own)
+    rest = [cosines[i] for i in range(len(gallery)) if i not in own]
+    return {
+        "correct": first > max(others),
+        "tied": first == max(others),
+        "rank": sum(c >= first for c in cosines),
+        "average_precision": sum(precisions) / len(precisions),
+        "top_four": min(first, *others) > max(rest),
+        "subset_above_exact": sum(cosines[a] > cosines[b] for a in subset for b in exact),
+        "subset_above_superset": sum(cosines[a] > cosines[b] for a in subset for b in superset),
+    }
+
+
+@pytest.mark.parametrize(("levels", "dimensions"), [(2, 3), (4, 5), (60, 6)])
+def test_every_column_equals_a_plain_reference_with_few_or_many_ties(saber, levels, dimensions):
+    _, questions, scenes, rows = saber
+    benchmark = read_benchmark(questions, scenes)
+    generator = np.random.default_rng(levels)
+    # Small whole numbers: products and sums are exact, so equal means equal.
+    queries, gallery = (
+        generator.integers(0, levels, (len(names), dimensions)).astype(np.float32)
+        for names in (benchmark.query_scenes, benchmark.gallery_scenes)
+    )
+    scores = score_pairing(queries, gallery, benchmark.own, benchmark.relations)
+    set_of = {row["scene"]: binding_set(row) for row in rows}
+    gallery_sets = [set_of[name] for name in benchmark.gallery_scenes]
+    for number, name in enumerate(benchmark.query_scenes):
+        own = benchmark.own[number].tolist()
+        plain = plain_scores(queries[number].tolist(), gallery.tolist(), own, set_of[name], gallery_sets)
+        assert {column: scores[column][number] for column in plain} == pytest.approx(plain)
 
 
 def test_top_four_counts_only_places_strictly_above_all_others(saber):

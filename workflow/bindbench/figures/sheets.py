@@ -74,7 +74,7 @@ def write_contact_sheet(questions: Path, scenes: Path, images: Sequence[Path], s
 
 
 def write_answer_sheet(
-    scores: dict[str, Path], questions: Path, scenes: Path, images: Sequence[Path], sheet: Path, settings: Figures
+    questions: Path, scenes: Path, images: Sequence[Path], scores: dict[str, Path], sheet: Path, settings: Figures
 ) -> None:
     """Writes the same questions with what each model ranked first in each pairing.
 
