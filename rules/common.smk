@@ -84,6 +84,11 @@ def embedder_folder(wildcards):
     return [str(resolve(path)) for path in paths if path and resolve(path).is_dir()]
 
 
+def embedding_cache(wildcards, output):
+    """Beside the results of all models; path variables such as <results> are not filled in params."""
+    return str(Path(output.embeddings).parents[2] / "cache/embeddings")
+
+
 def image_shards():
     return [f"{index:04d}" for index in range(support.shard_count(settings))]
 

@@ -18,13 +18,14 @@ rule embed_texts:
         runtime=120,
         gpu=embedder_gpus,
     params:
+        cache=embedding_cache,
         config=embedder_config,
         version=VERSIONS["embedding"],
     message:
         "Embedding the captions with {wildcards.model}"
     shell:
         "python -m bindbench embed-texts --scenes {input.scenes:q} --embeddings {output.embeddings:q}"
-        " --model {wildcards.model:q} --cache <results>/cache/embeddings --threads {threads}"
+        " --model {wildcards.model:q} --cache {params.cache:q} --threads {threads}"
         " --config {params.config:q} --version {params.version} 2> {log:q}"
 
 
@@ -47,11 +48,12 @@ rule embed_images:
         runtime=360,
         gpu=embedder_gpus,
     params:
+        cache=embedding_cache,
         config=embedder_config,
         version=VERSIONS["embedding"],
     message:
         "Embedding the images with {wildcards.model}"
     shell:
         "python -m bindbench embed-images --images {input.images:q} --embeddings {output.embeddings:q}"
-        " --model {wildcards.model:q} --cache <results>/cache/embeddings --threads {threads}"
+        " --model {wildcards.model:q} --cache {params.cache:q} --threads {threads}"
         " --config {params.config:q} --version {params.version} 2> {log:q}"
