@@ -1,21 +1,13 @@
-"""The default vocabulary and its reliefs, made once per session by the code under test."""
+"""The reliefs of the default vocabulary, made by the code under test; kept beside pytest's cache until that code changes."""
 
 from pathlib import Path
 
 import pytest
-from bindbench.config.questions import PALETTE
 from bindbench.files import canonical_json, sha256
-from bindbench.scenes.relief import Relief, build_reliefs, read_reliefs
-from bindbench.scenes.shapes import fetch_shapes, noto_names, read_fetched
-from bindbench.vocabulary import Vocabulary, read_vocabulary
-
-ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="session")
-def vocabulary() -> Vocabulary:
-    lists = ROOT / "resources" / "vocabulary"
-    return read_vocabulary(lists / "objects.csv", lists / "attributes.csv", PALETTE)
+from bindbench.scenes import relief as relief_module
+from bindbench.scenes import shapes as shapes_module
+from bindbench.scenes.relief import ReliefFile, build_reliefs, read_reliefs
+from bindbench.scenes.shapes import OWN_SHAPES, fetch_shapes, noto_names, read_fetched
 
 
 @pytest.fixture(scope="session")
@@ -24,23 +16,31 @@ def shapes(vocabulary) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def noto_shapes(shapes) -> Path:
-    """The fetched drawings; kept beside pytest's cache, so that the registry is asked once per list."""
+def noto_shapes(repository, shapes) -> Path:
+    """The fetched drawings; the registry is asked once for each list."""
     names = noto_names(shapes)
-    path = ROOT / ".pytest_cache" / f"noto-{sha256(canonical_json(sorted(names)))[:16]}.json"
+    path = repository / ".pytest_cache" / f"noto-{sha256(canonical_json(sorted(names)))[:16]}.json"
     if not path.exists() or set(read_fetched(path)) != names:
         fetch_shapes(path, names)
     return path
 
 
 @pytest.fixture(scope="session")
-def reliefs_path(shapes, noto_shapes, tmp_path_factory) -> Path:
+def reliefs_path(repository, shapes, noto_shapes) -> Path:
     """Reliefs of all 232 objects."""
-    path = tmp_path_factory.mktemp("reliefs") / "reliefs.bin"
-    build_reliefs(shapes, noto_shapes, path)
+    sources = [
+        Path(relief_module.__file__),
+        Path(shapes_module.__file__),
+        noto_shapes,
+        *sorted(OWN_SHAPES.glob("*.svg")),
+    ]
+    digest = sha256("".join(path.read_text(encoding="utf-8") for path in sources))
+    path = repository / ".pytest_cache" / f"reliefs-{digest[:16]}.bin"
+    if not path.exists():
+        build_reliefs(shapes, noto_shapes, path)
     return path
 
 
 @pytest.fixture(scope="session")
-def reliefs(reliefs_path) -> dict[str, Relief]:
+def reliefs(reliefs_path) -> ReliefFile:
     return read_reliefs(reliefs_path)

@@ -36,7 +36,6 @@ def scenes(count: int, attribute: str = "striped", slots: tuple[str, ...] = ("re
             "caption": "",
             "generation_caption": "",
             "moved": 0,
-            "flipped": index % 2 == 1,
         }
         for index in range(count)
     ]
@@ -91,11 +90,23 @@ def test_rows_as_a_table_are_the_same_as_dicts(shard, tmp_path):
 
 
 def test_flipped_scene_is_the_mirror_of_the_unflipped(shard):
-    def picture(flipped):
-        shard([{**scenes(1)[0], "flipped": flipped}])
-        return np.asarray(Image.open(shard.folder / "q000.query.png"))
+    def picture(probability):
+        shard(scenes(1), Scenes(image_px=64, flip_probability=probability))
+        (row,) = read_table(IMAGES, shard.manifest).to_pylist()
+        return row["flipped"], np.asarray(Image.open(shard.folder / "q000.query.png"))
 
-    assert np.array_equal(picture(True), picture(False)[:, ::-1])
+    (flipped, mirrored), (upright, plain) = picture(1.0), picture(0.0)
+    assert flipped and not upright
+    assert np.array_equal(mirrored, plain[:, ::-1])
+
+
+def test_another_flip_probability_renders_only_what_it_flips(shard, rendered):
+    shard(scenes(12), Scenes(image_px=64, flip_probability=0.0))
+    rendered.clear()
+    shard(scenes(12))
+    flipped = [row["scene"] for row in read_table(IMAGES, shard.manifest).to_pylist() if row["flipped"]]
+    assert rendered == flipped
+    assert 1 <= len(flipped) <= 11
 
 
 def test_second_run_renders_nothing_and_changes_nothing(shard, rendered):
@@ -114,7 +125,9 @@ def test_torn_index_line_costs_one_image(shard, rendered):
     assert rendered == ["q002.query"]
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-40], lambda data: b"", lambda data: data[:99] + b"x" + data[100:]])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-40], lambda data: b"", lambda data: data[:99] + b"x" + data[100:]]
+)
 def test_damaged_image_is_rendered_again(shard, rendered, damage):
     once = shard(scenes(3))
     path = shard.folder / "q001.query.png"
@@ -134,7 +147,9 @@ def test_missing_image_is_rendered_again(shard, rendered):
 
 def test_index_full_of_rubbish_is_no_crash(shard, rendered):
     once = shard(scenes(2))
-    (shard.folder / "index.jsonl").write_bytes(b'\xff\xfe{]\n[1]\n"x"\n{"scene": 1}\n{"scene": [1], "key": 1, "sha256": 2}\n')
+    (shard.folder / "index.jsonl").write_bytes(
+        b'\xff\xfe{]\n[1]\n"x"\n{"scene": 1}\n{"scene": [1], "key": 1, "sha256": 2}\n'
+    )
     rendered.clear()
     assert shard(scenes(2)) == once
     assert len(rendered) == 2
@@ -145,7 +160,6 @@ def test_index_full_of_rubbish_is_no_crash(shard, rendered):
     [
         {"rows": scenes(2, "striped", ("white", "red"))},
         {"rows": scenes(2, "glowing", ("red",))},
-        {"rows": [{**row, "flipped": not row["flipped"]} for row in scenes(2)]},
         {"settings": Scenes(image_px=64, seed=1)},
         {"settings": Scenes(image_px=65)},
         {"version": 2},
@@ -161,7 +175,7 @@ def test_whatever_determines_the_pixels_renders_again(shard, rendered, change):
 def test_settings_that_do_not_touch_the_pixels_render_nothing(shard, rendered):
     shard(scenes(2))
     rendered.clear()
-    shard(scenes(2), Scenes(image_px=64, shard_size=7, flip_probability=0.1))
+    shard(scenes(2), Scenes(image_px=64, shard_size=7))
     assert rendered == []
 
 

@@ -44,7 +44,9 @@ def test_disc_is_inflated_evenly():
 
 
 def test_border_between_two_colours_becomes_a_groove():
-    relief = build_relief(svg('<circle cx="64" cy="64" r="60" fill="#ddd"/><circle cx="64" cy="64" r="25" fill="#333"/>'))
+    relief = build_relief(
+        svg('<circle cx="64" cy="64" r="60" fill="#ddd"/><circle cx="64" cy="64" r="25" fill="#333"/>')
+    )
     across = relief.groove[160].astype(int)
     middle = 160 * 25 // 60
     assert across[160 - middle - 6 : 160 - middle + 6].max() > 200
@@ -69,7 +71,9 @@ def test_hair_thin_drawing_is_no_crash(width, height):
     assert (relief.alpha > 128).any()
 
 
-@pytest.mark.parametrize("text", ["", "no svg", "<svg", "<html/>", '<svg xmlns="http://www.w3.org/2000/svg"><path</svg>'])
+@pytest.mark.parametrize(
+    "text", ["", "no svg", "<svg", "<html/>", '<svg xmlns="http://www.w3.org/2000/svg"><path</svg>']
+)
 def test_broken_drawing_is_refused(text):
     with pytest.raises(UserError, match="not a drawable SVG"):
         build_relief(text)

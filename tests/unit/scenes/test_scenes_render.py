@@ -62,7 +62,9 @@ def test_no_attribute_bleeds_out_of_its_object(reliefs, seed):
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.sampled_from(sorted(MATERIALS)), min_size=2, max_size=6), st.integers(0, 99), st.sampled_from([96, 128]))
+@given(
+    st.lists(st.sampled_from(sorted(MATERIALS)), min_size=2, max_size=6), st.integers(0, 99), st.sampled_from([96, 128])
+)
 def test_flip_is_an_exact_mirror(reliefs, materials, seed, size):
     objects = [SceneObject(SHAPES[i % 4], material, words(material)) for i, material in enumerate(materials)]
     upright = render_scene(objects, reliefs, size, str(seed), False)
@@ -138,7 +140,9 @@ def test_every_object_shows_its_colour(reliefs, shapes):
     for start in range(0, 232, 8):
         chosen = shapes[start : start + 8]
         places = scatter([reliefs[shape].aspect for shape in chosen], "s")
-        image = render_scene([SceneObject(shape, "plain:red") for shape in chosen], reliefs, 256, "s", False).astype(int)
+        image = render_scene([SceneObject(shape, "plain:red") for shape in chosen], reliefs, 256, "s", False).astype(
+            int
+        )
         red = image[..., 0] - image[..., 1:].max(axis=-1) > 60
         for shape, place in zip(chosen, places, strict=True):
             width, height = (extent * place.size * 256 for extent in reliefs[shape].aspect)

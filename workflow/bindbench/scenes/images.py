@@ -20,6 +20,7 @@ from ..errors import UserError
 from ..files import canonical_json, progress, sha256, written_whole
 from ..tables import IMAGES, write_table
 from ..vocabulary import Vocabulary
+from .layout import is_flipped
 from .materials import check_vocabulary
 from .relief import ReliefFile, read_reliefs
 from .render import SceneObject, render_scene
@@ -77,6 +78,7 @@ def render_shard(
                 "scene": plan["scene"],
                 "path": f"{folder.name}/{plan['scene']}.png",
                 "sha256": hashes[plan["scene"]],
+                "flipped": plan["flipped"],
                 "renderer": f"{settings.renderer}/{version}",
                 "verdict": "accepted",
             }
@@ -104,7 +106,7 @@ def _plan(row: dict, vocabulary: Vocabulary, reliefs: ReliefFile, settings: Scen
         "scene": row["scene"],
         "objects": objects,
         "layout_seed": f"{settings.seed}/{row['scene']}",
-        "flipped": bool(row["flipped"]),
+        "flipped": is_flipped(settings.seed, row["scene"], settings.flip_probability),
         "image_px": settings.image_px,
         "version": version,
     }

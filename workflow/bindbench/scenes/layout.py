@@ -25,13 +25,22 @@ class Place:
     size: float
 
 
+def _generator(seed: str) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:16], "big")))
+
+
+def is_flipped(seed: int, scene: str, probability: float) -> bool:
+    """Whether the image of a scene is mirrored (A.4): one draw for each scene, from its id and the seed alone."""
+    return bool(_generator(f"{seed}/{scene}/flip").random() < probability)
+
+
 def scatter(aspects: list[tuple[float, float]], seed: str) -> list[Place]:
     """Places for objects whose width and height are given, the longer one 1.
 
     Objects farther up the image are farther away, and a little smaller. Big objects are placed first; when one finds no
     room, all become smaller and start again, which must end.
     """
-    generator = np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:16], "big")))
+    generator = _generator(seed)
     # thin objects would look lost and square ones huge, if the longer side alone were the same
     bulk = [min(1.25, max(0.85, (width * height) ** -0.28)) for width, height in aspects]
     order = sorted(range(len(aspects)), key=lambda i: -aspects[i][0] * aspects[i][1] * bulk[i] ** 2)

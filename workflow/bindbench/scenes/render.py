@@ -157,7 +157,7 @@ def _cast_shadow(shade: np.ndarray, thing: _Drawn) -> None:
     _multiply(shade, 1 - np.float32(0.46 * thing.coat.shadow) * cast, left - border, top - height - border)
 
     thick = max(1, round(size * 0.028))
-    touching = silhouette[max(0, foot_row - int(thing.surface.size * 0.10)) : foot_row].max(axis=0)[None]
+    touching = silhouette[max(0, foot_row - max(2, int(thing.surface.size * 0.10))) : foot_row].max(axis=0)[None]
     touching = (cv2.resize(touching, (width, 1), interpolation=cv2.INTER_AREA) > 0.3).astype(np.float32)
     contact = np.zeros((2 * (thick + border), width + 2 * border), np.float32)
     contact[border : border + 2 * thick, border:-border] = touching

