@@ -70,7 +70,7 @@ def plot_accuracy_by_n(table: Path, output: Path, settings: Figures) -> None:
             panel.set_xlabel("")
         for panel in axes[:, 1]:
             panel.set_ylabel("")
-        figure.suptitle("Multiple choice on SABER, by number of objects", fontweight="bold")
+        figure.suptitle("Multiple choice on SABER, by number of objects", fontweight="bold", x=0.01, ha="left")
         _legend(figure, models)
         _save(figure, output, settings)
 
@@ -87,7 +87,7 @@ def plot_retrieval_by_n(independent: Path, nested: Path, output: Path, settings:
                 panel.set_xlabel("" if row == 0 else panel.get_xlabel())
                 panel.set_ylabel("" if column else panel.get_ylabel())
                 panel.set_title("" if row else panel.get_title())
-        figure.suptitle("Large-gallery retrieval on SABER, by number of objects", fontweight="bold")
+        figure.suptitle("Large-gallery retrieval on SABER, by number of objects", fontweight="bold", x=0.01, ha="left")
         _legend(figure, models)
         _save(figure, output, settings)
 
@@ -169,7 +169,7 @@ def _breakdown_figure(
             panel.set_yticklabels([name.replace("_", " ") for name in names])
             for edge in np.arange(len(names) - 1) + 0.5:
                 panel.axhline(edge, color="#e3e7ee", linewidth=0.8, zorder=0)
-        figure.suptitle(title, fontweight="bold")
+        figure.suptitle(title, fontweight="bold", x=0.01, ha="left")
         _legend(figure, models)
         _save(figure, output, settings)
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..config.scoring import Tables
 from ..errors import UserError
@@ -133,7 +134,7 @@ def read_scores(scores: dict[str, Path], questions: Path) -> Scores:
     for model, path in enumerate(scores.values()):
         data = read_table(SCORES, path)
         for pairing in range(len(PAIRINGS)):
-            part = data.filter(pa.compute.equal(data["pairing"], PAIRINGS[pairing]))
+            part = data.filter(pc.equal(data["pairing"], PAIRINGS[pairing]))
             found = part["question"].to_pylist()
             if not found:
                 continue
