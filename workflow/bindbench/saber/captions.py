@@ -16,7 +16,7 @@ def _engine() -> inflect.engine:
 
 @cache
 def article(phrase: str) -> str:
-    """a or an, by the pronunciation of the first word: an icy cube, a unicorn, an hourglass, a one-piece suit."""
+    """A or an, by the pronunciation of the first word: an icy cube, a unicorn, an hourglass, a one-piece suit."""
     first = re.split(r"[\s-]", phrase.strip(), maxsplit=1)[0].lower()
     if first in ARTICLE_OVERRIDES:
         return ARTICLE_OVERRIDES[first]

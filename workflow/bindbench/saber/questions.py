@@ -85,11 +85,13 @@ def check_size(vocabulary: Vocabulary, settings: Questions) -> None:
     needed = max(largest, 3 if 2 in settings.object_counts else 0)
     for what, names in (("objects", vocabulary.objects), ("attributes", vocabulary.attributes)):
         if len(names) < needed:
-            raise UserError(f"vocabulary: {len(names)} {what} are too few for questions.object_counts (needs {needed} at N = {largest})")
+            raise UserError(
+                f"vocabulary: {len(names)} {what} are too few for questions.object_counts (needs {needed} at N = {largest})"
+            )
 
 
 def sample_bindings(vocabulary: Vocabulary, n: int, generator: random.Random) -> list[Binding]:
-    """n bindings: objects differ, attributes differ, and no palette colour is used by two attributes."""
+    """N bindings: objects differ, attributes differ, and no palette colour is used by two attributes."""
     things = generator.sample(list(vocabulary.objects), n)
     for _ in range(ATTEMPTS):
         looks = _sample_looks(vocabulary, n, generator)
@@ -141,7 +143,9 @@ def candidates(
     return found
 
 
-def _swap(kind: str, first: list[Binding], taken: set[frozenset], min_moved: int, generator: random.Random) -> list[Binding]:
+def _swap(
+    kind: str, first: list[Binding], taken: set[frozenset], min_moved: int, generator: random.Random
+) -> list[Binding]:
     """Candidate 1 with its attributes, its objects or both permuted, different from every candidate before."""
     n = len(first)
     truth = _pairs(first)
@@ -171,7 +175,9 @@ def _replacement(first: list[Binding], vocabulary: Vocabulary, generator: random
                 new = look.on(old.thing)
                 break
         else:
-            raise UserError("vocabulary: no attribute is left to replace one of a two-object query without naming a colour twice")
+            raise UserError(
+                "vocabulary: no attribute is left to replace one of a two-object query without naming a colour twice"
+            )
     return [new, kept] if changed == 0 else [kept, new]
 
 
@@ -205,7 +211,8 @@ def _append(questions, scenes, name, subset, chain, query, vocabulary, settings,
                 "role": role,
                 "kind": kind,
                 "bindings": [
-                    {"attribute": b.attribute, "realised": b.realised, "object": b.thing, "slots": list(b.slots)} for b in bindings
+                    {"attribute": b.attribute, "realised": b.realised, "object": b.thing, "slots": list(b.slots)}
+                    for b in bindings
                 ],
                 "caption": caption([b.pair for b in bindings]),
                 "generation_caption": caption([(b.realised, b.thing) for b in bindings]),
