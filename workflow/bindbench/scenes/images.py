@@ -26,7 +26,10 @@ from .relief import ReliefFile, read_reliefs
 from .render import SceneObject, render_scene
 
 INDEX = "index.jsonl"
-PNG = [cv2.IMWRITE_PNG_COMPRESSION, 2, cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE]
+PNG = [
+    *(cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE),
+    *(cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_SUB),
+]  # twice as fast as the default and 6 % larger on these images
 
 
 def encode_png(image: np.ndarray, text: Mapping[str, str] | None = None) -> bytes:

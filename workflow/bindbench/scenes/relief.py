@@ -21,6 +21,7 @@ import resvg_py
 
 from ..errors import UserError
 from ..files import canonical_json, progress, sha256, write_bytes
+from .colours import step
 from .shapes import read_fetched, read_svg
 
 RASTER_PX = 640  # drawings are rasterised at this size before they are cut to their silhouette
@@ -74,6 +75,10 @@ def build_relief(svg: str, size_px: int = 320) -> Relief:
     from_groove = np.minimum(cv2.distanceTransform((~edges).astype(np.uint8), cv2.DIST_L2, 5), size_px)
     groove = np.maximum(crease, np.exp(-((from_groove / (size_px * 0.0075)) ** 2)))
     groove = cv2.GaussianBlur(groove.astype(np.float32), (0, 0), size_px / 400) * inside
+    crowded = cv2.GaussianBlur(
+        groove, (0, 0), size_px * 0.06
+    )  # where lines are dense, full depth would blacken the part
+    groove *= 1 - 0.6 * step(0.28, 0.65, crowded)
     return Relief(
         alpha=_bytes(alpha),
         elevation=np.clip(elevation / HEIGHT_UNIT + 0.5, 0, 65535).astype(np.uint16),

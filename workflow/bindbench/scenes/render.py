@@ -20,6 +20,8 @@ from .surface import Surface, fit
 
 FLOOR_DETAIL = 2  # shadows and halos are soft: they are drawn at half the image's resolution
 SQUASH, SHEAR = 0.30, 0.42  # of a shadow that falls to the right and away from the viewer
+STANDS = 0.14  # what lies so close above the foot, as a share of the size, touches the floor
+CONTACT = 0.026  # half the thickness of the dark line where an object touches the floor, as a share of its size
 SHADES = 4096  # entries of the table from light to bytes
 BRIGHTEST = 4.0
 
@@ -156,13 +158,17 @@ def _cast_shadow(shade: np.ndarray, thing: _Drawn) -> None:
     left, top = round(thing.left / FLOOR_DETAIL), round(bottom / FLOOR_DETAIL)
     _multiply(shade, 1 - np.float32(0.46 * thing.coat.shadow) * cast, left - border, top - height - border)
 
-    thick = max(1, round(size * 0.028))
-    touching = silhouette[max(0, foot_row - max(2, int(thing.surface.size * 0.10))) : foot_row].max(axis=0)[None]
-    touching = (cv2.resize(touching, (width, 1), interpolation=cv2.INTER_AREA) > 0.3).astype(np.float32)
-    contact = np.zeros((2 * (thick + border), width + 2 * border), np.float32)
-    contact[border : border + 2 * thick, border:-border] = touching
-    contact = cv2.GaussianBlur(contact, (0, 0), size * 0.02)
-    _multiply(shade, 1 - np.float32(0.55 * thing.coat.shadow) * contact, left - border, top - thick - border)
+    band = max(2, round(size * STANDS))
+    low = cv2.resize(
+        silhouette[max(0, foot_row - FLOOR_DETAIL * band) : foot_row], (width, band), interpolation=cv2.INTER_AREA
+    )
+    covered = low > 0.3
+    lowest = band - np.argmax(covered[::-1], axis=0)  # of each column
+    row = np.arange(-border, band + border)[:, None]
+    touching = (np.abs(row - lowest + 0.3 * size * CONTACT) <= size * CONTACT) & covered.any(axis=0)
+    contact = cv2.copyMakeBorder(touching.astype(np.float32), 0, 0, border, border, cv2.BORDER_CONSTANT)
+    contact = cv2.GaussianBlur(contact, (0, 0), size * 0.018)
+    _multiply(shade, 1 - np.float32(0.6 * thing.coat.shadow) * contact, left - border, top - band - border)
 
 
 def _shine(floor: np.ndarray, thing: _Drawn) -> None:

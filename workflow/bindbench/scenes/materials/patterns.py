@@ -12,7 +12,7 @@ TURN = np.float32(2 * np.pi)
 
 def _two_colours(surface: Surface, pattern, first: np.ndarray, second: np.ndarray) -> Coat:
     share, _ = look_up(pattern, surface)
-    return Coat(mix(first, second, share), roughness=0.4, tone=0.42)
+    return Coat(mix(first, second, share), roughness=0.4, tone=0.48, groove=0.85)
 
 
 def _edge(value: np.ndarray, softness: float = 0.12) -> np.ndarray:
@@ -63,22 +63,24 @@ def zigzag(surface: Surface, first: np.ndarray, second: np.ndarray) -> Coat:
 
 
 def _flowers(size: int) -> Tile:
-    """Two channels: petals, and the flower's eye."""
+    """Three channels: petals, their dark outline, the flower's eye."""
     x, y = coordinates(size)
     row = np.floor(y * 6)
     column = x * 5 + 0.5 * (row % 2)
     across, down = column - np.floor(column) - 0.5, (y * 6 - row - 0.5) * 5 / 6
     radius, angle = np.hypot(across, down), np.arctan2(down, across)
-    petals = step(0.02, -0.02, radius - (0.29 + 0.12 * np.cos(5 * angle + np.floor(column) + row)))
-    return Tile(np.dstack([petals, step(0.125, 0.095, radius)]))
+    beyond = radius - (0.31 + 0.115 * np.cos(5 * angle + np.floor(column) + row))
+    petals, outline = step(0.02, -0.02, beyond), step(0.055, 0.03, beyond) * step(-0.035, -0.01, beyond)
+    return Tile(np.dstack([petals, outline, step(0.105, 0.075, radius)]))
 
 
 @material("floral", PALETTE, PALETTE)
 def floral(surface: Surface, ground: np.ndarray, petals: np.ndarray) -> Coat:
-    (flower, eye), _ = look_up(_flowers, surface, 0.7)
+    (flower, outline, eye), _ = look_up(_flowers, surface, 0.7)
     # a golden eye, unless it would vanish in the petals
     golden = linear("8a4b10") if petals is PALETTE["yellow"] or petals is PALETTE["orange"] else linear("f2b632")
-    return Coat(mix(mix(ground, petals, flower), golden, eye), roughness=0.4, tone=0.42)
+    colour = mix(mix(ground, petals, flower), golden, eye) * (1 - 0.75 * outline)
+    return Coat(colour, roughness=0.4, tone=0.48, groove=0.85)
 
 
 def _zebra(size: int) -> Tile:
@@ -353,9 +355,9 @@ CRACKED = (linear("d82a00"), linear("ffd23a"))
 
 def _lava(size: int) -> Tile:
     """Two channels: brightness of the crust, glow of the cracks."""
-    warp = 2.0 * (fractal_noise("lava/warp", size, 12, 4) - 0.5)
-    nearest, second, _ = cells("lava", size, 7, warp=warp)
-    crack = step(0.17, 0.02, second - nearest)
+    warp = 1.4 * (fractal_noise("lava/warp", size, 12, 4) - 0.5)
+    nearest, second, _ = cells("lava", size, 6, warp=warp)
+    crack = step(0.15, 0.02, second - nearest)
     rough = fractal_noise("lava/rough", size, 28, 4)
     return Tile(np.dstack([0.5 + rough, crack]), 8 * rough - 8 * crack)
 
@@ -363,9 +365,9 @@ def _lava(size: int) -> Tile:
 @material("lava")
 def lava(surface: Surface) -> Coat:
     (crust, crack), slope = look_up(_lava, surface)
-    heat = crack * (1 - 0.85 * surface.groove) * (0.35 + 0.65 * surface.tone)
+    heat = crack * np.maximum(1 - 1.6 * surface.groove, 0) * (0.4 + 0.6 * surface.tone)
     return Coat(
-        linear("2c211d")[:, None] * crust,
+        linear("4d423d")[:, None] * crust,
         roughness=0.9,
         slope=slope,
         tone=0.5,
