@@ -7,6 +7,7 @@ from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
 from .questions import Questions, Vocabulary
 from .scenes import Scenes
 from .scoring import Figures, Tables
+from .services import Services
 
 
 class Config(Section):
@@ -27,6 +28,10 @@ class Config(Section):
     )
     tables: Tables = Field(default_factory=Tables, description="Intervals.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
+    services: Services = Field(
+        default_factory=Services,
+        description="Paid services: the store of what was bought, calls, prices and the budget.",
+    )
 
     @field_validator("embedders", mode="before")
     @classmethod

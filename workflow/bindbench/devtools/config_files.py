@@ -30,7 +30,14 @@ def default_yaml() -> str:
             lines.append(f"{name}:")
             for key, inner in type(value).model_fields.items():
                 lines += [f"  # {line}" for line in wrap(inner.description, 110)]
-                lines.append(f"  {key}: {_flow(getattr(value, key))}")
+                item = getattr(value, key)
+                if isinstance(item, dict):
+                    lines.append(f"  {key}:")
+                    lines += [
+                        f"    {k}: {_flow(v.model_dump(mode='json', exclude_defaults=True))}" for k, v in item.items()
+                    ]
+                else:
+                    lines.append(f"  {key}: {_flow(item)}")
         elif isinstance(value, dict):
             lines.append(f"{name}:")
             for key, entry in value.items():
@@ -44,6 +51,11 @@ def default_yaml() -> str:
 
 def _flow(value) -> str:
     value = list(value) if isinstance(value, tuple) else value
+    if isinstance(value, dict):
+        value = {
+            k: v.model_dump(mode="json", exclude_defaults=True) if isinstance(v, BaseModel) else v
+            for k, v in value.items()
+        }
     return (
         yaml.safe_dump(value, default_flow_style=True, width=1000, sort_keys=False)
         .removesuffix("\n")
@@ -96,6 +108,7 @@ def readme() -> str:
 
 
 def _section(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of a section, or of a dictionary's entries."""
     for candidate in (field.annotation, *typing.get_args(field.annotation)):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate
@@ -104,11 +117,16 @@ def _section(field: FieldInfo) -> type[BaseModel] | None:
 
 def _table(fields: dict[str, FieldInfo], defaults: dict) -> list[str]:
     rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    entries: list[str] = []
     for name, field in fields.items():
-        rows.append(
-            f"| `{name}` | {_type(field)} | `{_flow(defaults[name])}` | {field.description} |".replace("\n", " ")
-        )
-    return rows
+        default, kind = _flow(defaults[name]), _type(field)
+        model = _section(field)
+        if model and isinstance(defaults[name], dict):  # a dictionary of entries gets a table of its own
+            default, kind = _flow(list(defaults[name])), "entries, see below"
+            inner = {k: f.get_default(call_default_factory=True) for k, f in model.model_fields.items()}
+            entries += ["", f"Each entry of `{name}` has:", "", *_table(model.model_fields, inner)]
+        rows.append(f"| `{name}` | {kind} | `{default}` | {field.description} |".replace("\n", " "))
+    return rows + entries
 
 
 def _type(field: FieldInfo) -> str:
@@ -131,4 +149,6 @@ def _type_name(annotation) -> str:
         return " or ".join("empty" if a is type(None) else _type_name(a) for a in arguments)
     if origin is tuple:
         return f"list of {_type_name(arguments[0])}"
+    if origin is dict:
+        return f"{_type_name(arguments[1])} by name"
     return {int: "integer", float: "number", str: "text", bool: "true or false"}.get(annotation, str(annotation))

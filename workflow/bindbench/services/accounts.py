@@ -1,0 +1,104 @@
+"""What the store has cost: its entries, what may have been paid without an answer, and what open batches will cost.
+
+journal/<courier>.jsonl: before a request is sent, {"sent": key, ...} is written and fsynced there; when its fate is known,
+{"done": key}. A courier that died leaves lines without an end: those requests may have been paid, and their answers lost.
+uncertain.jsonl holds all such requests, one a line with their expected cost; they count as spent.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from ..files import canonical_json
+from .requests import Request
+from .store import Store
+
+
+class Journal:
+    """The intents of one courier."""
+
+    def __init__(self, store: Store):
+        folder = store.root / "journal"
+        folder.mkdir(exist_ok=True)
+        self.path = folder / f"{uuid4().hex}.jsonl"
+        self._file = self.path.open("ab", buffering=0)
+
+    def sent(self, records: list[dict]) -> None:
+        """Durable when it returns; called before the requests are sent."""
+        self._file.write(b"".join(canonical_json(record).encode() + b"\n" for record in records))
+        os.fsync(self._file.fileno())
+
+    def done(self, key: str) -> None:
+        self._file.write(canonical_json({"done": key}).encode() + b"\n")
+
+    def close(self) -> None:
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+def intent(request: Request, expected_usd: float) -> dict:
+    return {
+        "sent": request.key,
+        "service": request.service,
+        "model": request.model,
+        "stage": request.stage,
+        "expected_usd": expected_usd,
+        "time": datetime.now(UTC).isoformat(timespec="microseconds"),
+    }
+
+
+def recover_journals(store: Store) -> int:
+    """Turns what dead couriers left open into uncertain purchases. Only for the holder of the courier's lock.
+
+    Returns how many there were.
+    """
+    count = 0
+    for path in sorted((store.root / "journal").glob("*.jsonl")):
+        open_intents: dict[str, dict] = {}
+        for line in read_lines(path):
+            if "sent" in line:
+                open_intents[line["sent"]] = line
+            elif "done" in line:
+                open_intents.pop(line["done"], None)
+        lost = [line for key, line in open_intents.items() if store.peek(key) is None]
+        add_uncertain(store, [{**line, "cause": "courier killed"} for line in lost])
+        count += len(lost)
+        path.unlink()
+    return count
+
+
+def add_uncertain(store: Store, records: list[dict]) -> None:
+    if records:
+        with (store.root / "uncertain.jsonl").open("ab", buffering=0) as file:
+            file.write(b"".join(canonical_json(record).encode() + b"\n" for record in records))
+            os.fsync(file.fileno())
+
+
+def uncertain(store: Store) -> list[dict]:
+    """Each once, even when a recovery was itself killed and done again."""
+    return list({canonical_json(line): line for line in read_lines(store.root / "uncertain.jsonl")}.values())
+
+
+def read_lines(path: Path) -> Iterator[dict]:
+    """Whole JSON lines; a last one that was cut by a kill is passed over."""
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                try:
+                    value = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(value, dict):
+                    yield value
+    except FileNotFoundError:
+        return
+
+
+def spent_usd(store: Store) -> float:
+    """All that this store has cost: entries at their real price, uncertain purchases at the expected one."""
+    return sum(header["cost_usd"] for header in store.headers()) + sum(
+        line.get("expected_usd", 0.0) for line in uncertain(store)
+    )

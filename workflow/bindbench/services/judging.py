@@ -1,0 +1,226 @@
+"""What an answer is: a checked payload, a broken one, a final refusal, a passing error, or a reason to stop the run.
+
+The same judgement serves calls (status and body of an HTTP response) and lines of a batch's output.
+
+* answer: an image of the size asked for that really decodes, or text; JSON that fits the schema when one was asked for.
+* broken: the service says that all went well, but the payload is not that. It is kept as a reject and asked for again.
+* refused: moderation, or an invalid request. Kept as a reject and never asked for again.
+* passing: overload, rate limit, trouble of the server or the network. Asked again after a wait; nothing is kept.
+* stop: a wrong key, no quota, an unknown model: no request would fare better. The run ends; nothing is kept.
+"""
+
+import base64
+import binascii
+import io
+import json
+import re
+import warnings
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Literal
+
+from ..files import canonical_json
+from .prices import tokens_used, wants_image
+from .requests import Request
+
+Verdict = Literal["answer", "broken", "refused", "passing", "stop"]
+
+PASSING_STATUS = (408, 409, 425, 429)
+STOP_CODES = (
+    *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),
+    *("invalid_api_key", "model_not_found", "API_KEY_INVALID"),
+)
+# Gemini's reasons for which a candidate is withheld.
+WITHHELD = (
+    *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER"),
+)
+MOST_PIXELS = 64 << 20  # no service sends more; a larger claim is an attack or an error
+KEPT_OF_BROKEN = 1 << 20  # bytes of a broken answer that are kept for people to look at
+
+
+@dataclass(frozen=True)
+class Judgement:
+    verdict: Verdict
+    reason: str = ""
+    payload: bytes = b""
+    content_type: str = "text/plain"
+    tokens: dict[str, int] = field(default_factory=dict)
+    retry_after_s: float | None = None
+    uncertain: bool = False  # passing, and the service may have answered (and billed) all the same
+
+
+def judge(request: Request, status: int, body: bytes, retry_after: str | None = None) -> Judgement:
+    """The judgement of one HTTP response, or of one line of a batch with its status and body."""
+    if status >= 400:
+        return _error(request, status, body, retry_after)
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        return _broken(body, "the answer is not a JSON object")
+    read = {"chat": _chat, "gemini_content": _gemini}.get(request.kind, _openai_image)
+    usage = answer.get("usageMetadata" if request.service == "gemini" else "usage")
+    tokens = tokens_used(request.service, usage)
+    try:
+        verdict = read(request, answer)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        verdict = _broken(body, "the answer does not have the form of its kind")
+    if verdict.verdict == "broken":
+        verdict = _broken(body, verdict.reason)
+    return Judgement(verdict.verdict, verdict.reason, verdict.payload, verdict.content_type, tokens)
+
+
+def _broken(body: bytes, reason: str) -> Judgement:
+    return Judgement("broken", reason, body[:KEPT_OF_BROKEN], "application/octet-stream")
+
+
+def _error(request: Request, status: int, body: bytes, retry_after: str | None) -> Judgement:
+    code, message = error_of(body)
+    text = f"{status}{' ' + code if code else ''}: {message}"
+    wait = seconds_of(retry_after)
+    if status in (401, 403) or any(stop in (code, *_details(body)) for stop in STOP_CODES):
+        return Judgement("stop", f"{request.service} refuses the key or the account ({text})")
+    if status == 404:
+        return Judgement("stop", f"{request.service} knows no model {request.model} or no such address ({text})")
+    if status in PASSING_STATUS or status >= 500:
+        return Judgement("passing", text, retry_after_s=wait)
+    if re.search("moderation|content_policy|safety|content_filter", f"{code} {message}", re.IGNORECASE):
+        return Judgement("refused", f"moderation ({text})", body[:KEPT_OF_BROKEN], "application/json")
+    return Judgement("refused", f"invalid request ({text})", body[:KEPT_OF_BROKEN], "application/json")
+
+
+def error_of(body: bytes) -> tuple[str, str]:
+    """Code and message of an error body of either service; of any other body its beginning."""
+    try:
+        error = json.loads(body)
+        error = error[0] if isinstance(error, list) else error
+        error = error.get("error", error)
+        code = (
+            error.get("code") if isinstance(error.get("code"), str) else error.get("status") or error.get("type") or ""
+        )
+        return str(code or ""), " ".join(str(error.get("message") or "no message").split())[:500]
+    except (ValueError, AttributeError, IndexError):
+        return "", " ".join(body[:300].decode("utf-8", "replace").split()) or "empty answer"
+
+
+def _details(body: bytes) -> list[str]:
+    """The reasons in the details of a Gemini error, and the type of an OpenAI one."""
+    try:
+        error = json.loads(body)
+        error = (error[0] if isinstance(error, list) else error)["error"]
+        return [str(error.get("type"))] + [str(item.get("reason")) for item in error.get("details") or ()]
+    except (ValueError, AttributeError, IndexError, KeyError, TypeError):
+        return []
+
+
+def seconds_of(retry_after: str | None, now: datetime | None = None) -> float | None:
+    """Seconds of a Retry-After header: a number of seconds or an HTTP date; None for anything else."""
+    if not retry_after:
+        return None
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
+
+
+def _openai_image(request: Request, answer: dict) -> Judgement:
+    return check_image(answer["data"][0].get("b64_json"), request.body.get("size"))
+
+
+def _chat(request: Request, answer: dict) -> Judgement:
+    choice = answer["choices"][0]
+    message, finish = choice["message"], choice.get("finish_reason")
+    if message.get("refusal"):
+        return Judgement("refused", f"the model refuses: {message['refusal'][:300]}", str(message["refusal"]).encode())
+    if finish == "content_filter":
+        return Judgement("refused", "moderation (content_filter)", (message.get("content") or "").encode())
+    if finish == "length":
+        return Judgement("broken", "the answer is cut at the token limit")
+    wanted = request.body.get("response_format") or {}
+    schema = (wanted.get("json_schema") or {}).get("schema")
+    return check_text(message.get("content"), schema, wanted.get("type") in ("json_schema", "json_object"))
+
+
+def _gemini(request: Request, answer: dict) -> Judgement:
+    blocked = (answer.get("promptFeedback") or {}).get("blockReason")
+    if blocked:
+        return Judgement("refused", f"moderation ({blocked})", canonical_json(answer["promptFeedback"]).encode())
+    candidate = answer["candidates"][0]
+    finish = candidate.get("finishReason")
+    if finish in WITHHELD:
+        return Judgement("refused", f"moderation ({finish})", canonical_json(candidate)[:KEPT_OF_BROKEN].encode())
+    if finish == "MAX_TOKENS":
+        return Judgement("broken", "the answer is cut at the token limit")
+    parts = [part for part in candidate["content"]["parts"] if not part.get("thought")]
+    if wants_image(request):
+        images = [part["inlineData"]["data"] for part in parts if "inlineData" in part]
+        return check_image(images[-1] if images else None, None)
+    config = request.body.get("config") or {}
+    schema = config.get("response_json_schema") or config.get("response_schema")
+    json_wanted = config.get("response_mime_type") == "application/json"
+    return check_text("".join(part.get("text", "") for part in parts), schema, json_wanted)
+
+
+def check_image(encoded: str | None, size: str | None) -> Judgement:
+    """An image from base64, plain or URL-safe: every pixel is decoded, and the size is compared when one was asked for.
+
+    size: such as 1024x1024; anything else (auto) is not compared.
+    """
+    if not isinstance(encoded, str) or not encoded:
+        return Judgement("broken", "the answer holds no image")
+    try:
+        data = base64.b64decode(encoded.replace("-", "+").replace("_", "/"), validate=True)
+    except (binascii.Error, ValueError):
+        return Judgement("broken", "the image is not whole base64")
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP")) as image:
+                width, height, kind = image.width, image.height, image.format
+                if width * height > MOST_PIXELS:
+                    return Judgement("broken", f"the image claims {width}x{height} pixels")
+                image.load()
+    except Exception as error:  # Pillow raises many kinds for broken files
+        return Judgement("broken", f"the image does not decode ({type(error).__name__})")
+    if size and re.fullmatch(r"\d+x\d+", size) and size != f"{width}x{height}":
+        return Judgement("broken", f"the image is {width}x{height}, not {size}")
+    return Judgement("answer", "", data, f"image/{kind.lower()}")
+
+
+def check_text(text: str | None, schema: dict | None, json_wanted: bool) -> Judgement:
+    """Text, or JSON that fits a schema; JSON is kept in canonical form."""
+    if not isinstance(text, str) or not text.strip():
+        return Judgement("broken", "the answer holds no text")
+    if not json_wanted and not schema:
+        return Judgement("answer", "", text.encode())
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return Judgement("broken", "the answer is not JSON")
+    if schema:
+        problem = next(_validator(canonical_json(schema)).iter_errors(value), None)
+        if problem is not None:
+            where = ".".join(str(part) for part in problem.absolute_path)
+            return Judgement(
+                "broken", f"the answer does not fit the schema ({where or 'top'}: {problem.message[:200]})"
+            )
+    return Judgement("answer", "", canonical_json(value).encode(), "application/json")
+
+
+@lru_cache(maxsize=32)
+def _validator(schema: str):
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads(schema))

@@ -1,0 +1,33 @@
+"""API keys: from the environment only, and in no file, log or error."""
+
+import os
+
+from ..errors import UserError
+from ..files import sha256
+
+VARIABLES = {"openai": ("OPENAI_API_KEY",), "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
+
+
+def key_for(service: str) -> str:
+    """Raises UserError when no variable is set."""
+    for name in VARIABLES[service]:
+        if os.environ.get(name):
+            return os.environ[name]
+    raise UserError(
+        f"{' or '.join(VARIABLES[service])} is not set; export it (any value for a local server) and run again"
+    )
+
+
+def redacted(text: str) -> str:
+    """The text without any key, for logs, errors and reasons that repeat what a server said."""
+    for name in (name for names in VARIABLES.values() for name in names):
+        value = os.environ.get(name)
+        if value:
+            text = text.replace(value, f"[{name}]")
+    return text
+
+
+def fingerprint(settings_json: str) -> str:
+    """Tells whether two runs buy with the same settings and keys; a key cannot be computed from it."""
+    keys = [os.environ.get(name, "") for names in VARIABLES.values() for name in names]
+    return sha256("\0".join([settings_json, *keys]))[:16]
