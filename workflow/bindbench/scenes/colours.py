@@ -18,7 +18,7 @@ PALETTE = {
     "yellow": linear("f7d117"),
     "green": linear("1f9e3a"),
     "blue": linear("1f58d8"),
-    "purple": linear("7d2bb8"),
+    "purple": linear("8b22b0"),
     "pink": linear("f57fb6"),
     "white": linear("f4f4f2"),
     "black": linear("141416"),

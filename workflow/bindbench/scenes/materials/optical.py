@@ -93,14 +93,14 @@ def crystal(surface: Surface, colour: np.ndarray) -> Coat:
     (across, down, bright, sparkle), _ = look_up(_facets, surface, 0.7)
     light = 0.15 + 0.85 * float(colour.max())  # black crystal sparkles less, or it would look grey
     return Coat(
-        np.clip(0.9 * colour + 0.05 * light, 0, 1)[:, None] * bright + sparkle * light,
+        colour[:, None] * (0.15 + bright) + sparkle * (0.35 * light + 0.65 * colour[:, None]),
         roughness=0.08,
-        specular=0.04 + 0.08 * light,
+        specular=0.03 + 0.03 * light,
         slope=np.stack([across, down]),
         tone=0.45,
         groove=0.85,
         clearness=0.2,
-        tint=np.clip(0.7 * colour + 0.25 * light, 0, 1),
+        tint=np.clip(0.85 * colour + 0.12 * light, 0, 1),
         shadow=0.7,
     )
 

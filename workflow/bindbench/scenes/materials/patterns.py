@@ -65,13 +65,13 @@ def zigzag(surface: Surface, first: np.ndarray, second: np.ndarray) -> Coat:
 def _flowers(size: int) -> Tile:
     """Three channels: petals, their dark outline, the flower's eye."""
     x, y = coordinates(size)
-    row = np.floor(y * 6)
-    column = x * 5 + 0.5 * (row % 2)
-    across, down = column - np.floor(column) - 0.5, (y * 6 - row - 0.5) * 5 / 6
+    row = np.floor(y * 4)
+    column = x * 4 + 0.5 * (row % 2)
+    across, down = column - np.floor(column) - 0.5, y * 4 - row - 0.5
     radius, angle = np.hypot(across, down), np.arctan2(down, across)
-    beyond = radius - (0.31 + 0.115 * np.cos(5 * angle + np.floor(column) + row))
-    petals, outline = step(0.02, -0.02, beyond), step(0.055, 0.03, beyond) * step(-0.035, -0.01, beyond)
-    return Tile(np.dstack([petals, outline, step(0.105, 0.075, radius)]))
+    beyond = radius - (0.33 + 0.12 * np.cos(5 * angle + np.floor(column) + row))
+    petals, outline = step(0.02, -0.02, beyond), step(0.045, 0.025, beyond) * step(-0.03, -0.01, beyond)
+    return Tile(np.dstack([petals, outline, step(0.10, 0.075, radius)]))
 
 
 @material("floral", PALETTE, PALETTE)
