@@ -1,0 +1,160 @@
+"""What each stage writes on small fixed inputs, reduced to numbers and digests.
+
+    python tests/support/stage_outputs.py      writes tests/data/stage_outputs.json, after a version was bumped
+
+tests/unit/foundation/test_stage_versions.py compares: another output needs another version of the stage in
+bindbench.config.versions, or users would keep stale results (and a version that moves for nothing runs paid work again).
+Numbers that depend on a machine's arithmetic are kept as numbers and compared with a tolerance, all else as a digest.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORD = REPOSITORY / "tests/data/stage_outputs.json"
+sys.path[:0] = [str(REPOSITORY / "workflow")]
+
+import numpy as np  # noqa: E402
+from bindbench.config.embedders import DEFAULT_EMBEDDERS  # noqa: E402
+from bindbench.config.questions import PALETTE, Questions  # noqa: E402
+from bindbench.config.scenes import Scenes  # noqa: E402
+from bindbench.config.scoring import Figures, Tables  # noqa: E402
+from bindbench.config.versions import VERSIONS  # noqa: E402
+from bindbench.files import canonical_json, sha256, sha256_of_file  # noqa: E402
+from bindbench.tables import IMAGES, QUESTIONS, SCENES, SCORES, embeddings_table, read_table, write_table  # noqa: E402
+from bindbench.vocabulary import read_vocabulary  # noqa: E402
+
+LISTS = REPOSITORY / "resources/vocabulary"
+SMALL = Questions(seed=5, object_counts=(2, 3, 4), independent=2, nested=2)
+
+
+def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
+    """Stage -> {"digest": ..., "numbers": [...]} (either may be missing).
+
+    shapes: JSON of the Noto shapes. folder: an empty one.
+    """
+    vocabulary = read_vocabulary(LISTS / "objects.csv", LISTS / "attributes.csv", PALETTE)
+    questions, scenes = _questions(vocabulary, folder)
+    return {
+        "questions": {"digest": sha256(canonical_json([questions, scenes]))},
+        "shapes": {"digest": sha256_of_file(shapes)},
+        "scenes": {"numbers": _scenes(vocabulary, scenes, shapes, folder)},
+        "embedding": {"numbers": _embedding(scenes, folder)},
+        "scoring": {"numbers": _scoring(folder)},
+        "tables": {"digest": _tables(vocabulary, folder)},
+        "figures": {"digest": _figures(folder)},
+    }
+
+
+def _questions(vocabulary, folder: Path):
+    from bindbench.saber.questions import write_questions
+
+    write_questions(vocabulary, SMALL, folder / "questions.parquet", folder / "scenes.parquet")
+    return read_table(QUESTIONS, folder / "questions.parquet").to_pylist(), read_table(
+        SCENES, folder / "scenes.parquet"
+    ).to_pylist()
+
+
+def _scenes(vocabulary, scenes: list[dict], shapes: Path, folder: Path) -> list[int]:
+    """Two images as 12 x 12 thumbnails: grey levels, so that a machine's rounding does not matter."""
+    from bindbench.scenes.images import render_shard
+    from bindbench.scenes.relief import build_reliefs
+    from PIL import Image
+
+    rows = scenes[-2:]
+    wanted = [vocabulary.objects[binding["object"]].shape for row in rows for binding in row["bindings"]]
+    build_reliefs(sorted(set(wanted)), shapes, folder / "reliefs.npz", 1)
+    render_shard(rows, vocabulary, folder / "reliefs.npz", Scenes(image_px=240), folder / "images.parquet", 0)
+    numbers = []
+    for row in read_table(IMAGES, folder / "images.parquet").to_pylist():
+        image = Image.open(folder / row["path"]).convert("RGB").resize((12, 12), Image.Resampling.BOX)
+        numbers += np.asarray(image).ravel().tolist()
+    return numbers
+
+
+def _embedding(scenes: list[dict], folder: Path) -> list[float]:
+    from bindbench.embedders.embed import embed_texts
+
+    texts = {row["scene"]: row["caption"] for row in scenes[:3]}
+    embed_texts(DEFAULT_EMBEDDERS["wordllama"], "wordllama", texts, folder / "cache", folder / "texts.parquet", 0)
+    return (
+        np.concatenate(read_table(embeddings_table(256), folder / "texts.parquet")["embedding"].to_pylist())
+        .round(4)
+        .tolist()
+    )
+
+
+def _scoring(folder: Path) -> list[float]:
+    """Random vectors that lean towards each scene's bindings, so that every column takes several values."""
+    from bindbench.saber.scoring import score_saber
+
+    scenes = read_table(SCENES, folder / "scenes.parquet").to_pylist()
+    generator = np.random.Generator(np.random.PCG64(3))
+    directions: dict = {}
+    vectors = []
+    for scene in scenes:
+        total = 0.6 * generator.normal(size=16)
+        for binding in scene["bindings"]:
+            pair = binding["attribute"], binding["object"]
+            if pair not in directions:
+                directions[pair] = generator.normal(size=16)
+            total = total + directions[pair]
+        vectors.append((total / np.linalg.norm(total)).astype(np.float32))
+    rows = [{"item": scene["scene"], "embedding": vector} for scene, vector in zip(scenes, vectors, strict=True)]
+    write_table(embeddings_table(16), rows, folder / "fixed.parquet")
+    score_saber(
+        folder / "questions.parquet",
+        folder / "scenes.parquet",
+        folder / "fixed.parquet",
+        None,
+        folder / "scores.parquet",
+    )
+    numbers = []
+    for row in read_table(SCORES, folder / "scores.parquet").to_pylist():
+        numbers += [
+            round(float(v), 4) for v in [*row["similarities"], *(v for v in row.values() if isinstance(v, int | float))]
+        ]
+    return numbers
+
+
+def _tables(vocabulary, folder: Path) -> str:
+    from bindbench.saber.tabulate import tabulate_saber
+
+    reference = REPOSITORY / "resources/reference/saber_paper.csv"
+    paths = folder / "questions.parquet", folder / "scenes.parquet"
+    (folder / "tables").mkdir()
+    settings = Tables(bootstrap_samples=100)
+    tabulate_saber({"fixed": folder / "scores.parquet"}, *paths, vocabulary, settings, reference, folder / "tables")
+    return sha256("".join(path.read_text() for path in sorted((folder / "tables").iterdir())))
+
+
+def _figures(folder: Path) -> str:
+    """The SVG without matplotlib's name and version."""
+    from bindbench.figures.plots import plot_saber
+
+    (folder / "figures").mkdir()
+    plot_saber(folder / "tables", folder / "figures", Figures())
+    return sha256("".join(path.read_text() for path in sorted((folder / "figures").glob("*.svg"))))
+
+
+def fetched_shapes(folder: Path) -> Path:
+    from bindbench.scenes.shapes import fetch_shapes
+
+    fetch_shapes(folder / "noto.json")
+    return folder / "noto.json"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        now = outputs(fetched_shapes(Path(first)), Path(second))
+    record = {stage: {"version": VERSIONS[stage], **output} for stage, output in now.items()}
+    RECORD.parent.mkdir(exist_ok=True)
+    lines = [f"{json.dumps(stage)}: {canonical_json(value)}" for stage, value in record.items()]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"wrote {RECORD}")
+
+
+if __name__ == "__main__":
+    main()
