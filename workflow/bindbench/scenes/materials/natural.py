@@ -1,4 +1,4 @@
-"""Grown, weathered and crumpled stuffs: wood, stone, hide, sand, rust, moss, fur, paper."""
+"""Grown, weathered and crumpled stuffs: wood, stone, hide, sand, rust, moss, fur, paper, lava."""
 
 import numpy as np
 
@@ -158,24 +158,24 @@ def furry(surface: Surface, colour: np.ndarray) -> Coat:
     return Coat(hair, roughness=0.95, specular=0.0, slope=slope, tone=0.62, groove=0.8, alpha=fringe)
 
 
-GALAXY_STARS = 34
+def _lava(size: int) -> Tile:
+    """Two channels: brightness of the crust, glow of the cracks."""
+    warp = 1.4 * (fractal_noise("lava/warp", size, 12, 4) - 0.5)
+    nearest, second, _ = cells("lava", size, 6, warp=warp)
+    crack = step(0.15, 0.02, second - nearest)
+    rough = fractal_noise("lava/rough", size, 28, 4)
+    return Tile(np.dstack([0.5 + rough, crack]), 8 * rough - 8 * crack)
 
 
-def _galaxy(size: int) -> Tile:
-    """Four channels: colour of the nebula, stars."""
-    clouds, more = fractal_noise("galaxy", size, 5, 5, 0.55), fractal_noise("galaxy/more", size, 6, 5, 0.55)
-    violet = ramp([linear("0a0a2a"), linear("5a1f9a")], step(0.42, 0.68, clouds).reshape(-1))
-    pink = mix(violet, linear("e04fb0"), 0.8 * step(0.58, 0.78, more).reshape(-1))
-    nebula = mix(pink, linear("2f7fe0"), 0.6 * step(0.62, 0.8, 1 - more).reshape(-1))
-    small = step(0.93, 0.99, value_noise("galaxy/small", size, min(110, size // 2)))
-    stars = np.clip(step(0.90, 0.97, value_noise("galaxy/stars", size, 2 * GALAXY_STARS)) + small, 0, 1)
-    return Tile(np.dstack([nebula.reshape(3, size, size).transpose(1, 2, 0), stars]))
-
-
-@material("galaxy")
-def galaxy(surface: Surface) -> Coat:
-    channels, _ = look_up(_galaxy, surface, 0)
-    nebula, stars = channels[:3], channels[3]
+@material("lava")
+def lava(surface: Surface) -> Coat:
+    (crust, crack), slope = look_up(_lava, surface)
+    heat = crack * np.maximum(1 - 1.6 * surface.groove, 0) * (0.4 + 0.6 * surface.tone)
     return Coat(
-        nebula, roughness=0.25, tone=0.4, groove=0.85, emission=0.25 * nebula + 0.95 * stars * (1 - surface.groove)
+        linear("4d423d")[:, None] * crust,
+        roughness=0.9,
+        slope=slope,
+        tone=0.5,
+        groove=1.0,
+        emission=1.1 * ramp([np.zeros(3), linear("d82a00"), 1.7 * linear("ffd23a")], heat),
     )

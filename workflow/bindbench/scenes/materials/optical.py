@@ -1,9 +1,9 @@
-"""Materials that play with light: glass, soap film, foil, ice, crystal, glitter, glow."""
+"""Materials that play with light: glass, soap film, foil, ice, crystal, glitter, glow, a starry galaxy."""
 
 import numpy as np
 
-from ..colours import PALETTE, linear, mix, spectrum, step
-from ..noise import cells, fractal_noise
+from ..colours import PALETTE, linear, mix, ramp, spectrum, step
+from ..noise import cells, fractal_noise, value_noise
 from ..surface import Surface, Tile, look_up
 from .coat import Coat, material
 
@@ -141,3 +141,23 @@ def glowing(surface: Surface, colour: np.ndarray) -> Coat:
     core = mix(colour, np.minimum(0.45 * colour + 0.6, 1), 0.75 * (1 - outline))
     light = 1.25 * (0.55 + 0.45 * surface.tone) * (1 - 0.45 * surface.groove)
     return Coat(0.2 * colour, roughness=0.6, specular=0.0, tone=0.3, emission=core * light, glow=colour, shadow=0.15)
+
+
+def _galaxy(size: int) -> Tile:
+    """Four channels: colour of the nebula, stars."""
+    clouds, more = fractal_noise("galaxy", size, 5, 5, 0.55), fractal_noise("galaxy/more", size, 6, 5, 0.55)
+    violet = ramp([linear("0a0a2a"), linear("5a1f9a")], step(0.42, 0.68, clouds).reshape(-1))
+    pink = mix(violet, linear("e04fb0"), 0.8 * step(0.58, 0.78, more).reshape(-1))
+    nebula = mix(pink, linear("2f7fe0"), 0.6 * step(0.62, 0.8, 1 - more).reshape(-1))
+    small = step(0.93, 0.99, value_noise("galaxy/small", size, min(110, size // 2)))
+    stars = np.clip(step(0.90, 0.97, value_noise("galaxy/stars", size, 68)) + small, 0, 1)
+    return Tile(np.dstack([nebula.reshape(3, size, size).transpose(1, 2, 0), stars]))
+
+
+@material("galaxy")
+def galaxy(surface: Surface) -> Coat:
+    channels, _ = look_up(_galaxy, surface, 0)
+    nebula, stars = channels[:3], channels[3]
+    return Coat(
+        nebula, roughness=0.25, tone=0.4, groove=0.85, emission=0.25 * nebula + 0.95 * stars * (1 - surface.groove)
+    )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..colours import PALETTE, linear, mix, ramp, spectrum, step
+from ..colours import PALETTE, linear, mix, spectrum, step
 from ..noise import cells, coordinates, fractal_noise, generator, value_noise
 from ..surface import Surface, Tile, look_up
 from .coat import Coat, material
@@ -348,29 +348,3 @@ def _scales(size: int) -> Tile:
 def snakeskin(surface: Surface, light_and_dark: tuple[np.ndarray, np.ndarray]) -> Coat:
     (brightness, diamond), slope = look_up(_scales, surface, 0.5)
     return Coat(mix(*light_and_dark, diamond) * brightness, roughness=0.3, slope=slope, tone=0.68, groove=1.0)
-
-
-CRACKED = (linear("d82a00"), linear("ffd23a"))
-
-
-def _lava(size: int) -> Tile:
-    """Two channels: brightness of the crust, glow of the cracks."""
-    warp = 1.4 * (fractal_noise("lava/warp", size, 12, 4) - 0.5)
-    nearest, second, _ = cells("lava", size, 6, warp=warp)
-    crack = step(0.15, 0.02, second - nearest)
-    rough = fractal_noise("lava/rough", size, 28, 4)
-    return Tile(np.dstack([0.5 + rough, crack]), 8 * rough - 8 * crack)
-
-
-@material("lava")
-def lava(surface: Surface) -> Coat:
-    (crust, crack), slope = look_up(_lava, surface)
-    heat = crack * np.maximum(1 - 1.6 * surface.groove, 0) * (0.4 + 0.6 * surface.tone)
-    return Coat(
-        linear("4d423d")[:, None] * crust,
-        roughness=0.9,
-        slope=slope,
-        tone=0.5,
-        groove=1.0,
-        emission=ramp([0 * CRACKED[0], CRACKED[0], 1.7 * CRACKED[1]], heat) * 1.1,
-    )
