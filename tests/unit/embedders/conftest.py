@@ -1,15 +1,24 @@
 """Checkpoints that the tests of this room share, built once."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_models
 from bindbench.config.embedders import Embedder
-from bindbench.paths import REPOSITORY
 from PIL import Image
 
-NANO = REPOSITORY / "resources/models/nano"
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Models this small only lose time to threads, and other tests run on the other cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +44,18 @@ def entry_of(checkpoints):
         return Embedder(**{"path": str(checkpoints[kind]), "loader": loader, "batch_size": 4} | settings)
 
     return entry
+
+
+@pytest.fixture(scope="session")
+def loaded(entry_of):
+    """A tiny checkpoint through `load`, loaded once for each set of settings; for tests that leave it as it is."""
+    from bindbench.embedders.loading import load
+
+    @functools.cache
+    def model(kind: str, **settings):
+        return load(entry_of(kind, **settings), "cpu")
+
+    return model
 
 
 @pytest.fixture(scope="session")

@@ -38,8 +38,8 @@ def is_unit_float32(vectors: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_and_images_become_unit_vectors_of_one_space(kind, entry_of, pictures):
-    model = load(entry_of(kind), "cpu")
+def test_texts_and_images_become_unit_vectors_of_one_space(kind, loaded, pictures):
+    model = loaded(kind)
     texts, images = model.embed(SENTENCES), model.embed_images(pictures)
     assert is_unit_float32(texts) and is_unit_float32(images)
     assert texts.shape == (len(SENTENCES), model.dimensions) and images.shape == (len(pictures), model.dimensions)
@@ -47,17 +47,17 @@ def test_texts_and_images_become_unit_vectors_of_one_space(kind, entry_of, pictu
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_embedding_does_not_depend_on_its_neighbours(kind, entry_of, pictures):
-    together, alone = load(entry_of(kind, batch_size=5), "cpu"), load(entry_of(kind, batch_size=1), "cpu")
+def test_an_embedding_does_not_depend_on_its_neighbours(kind, loaded, pictures):
+    together, alone = loaded(kind, batch_size=5), loaded(kind, batch_size=1)
     assert together.embed(SENTENCES) == pytest.approx(alone.embed(SENTENCES), abs=1e-5)
     assert together.embed_images(pictures) == pytest.approx(alone.embed_images(pictures), abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_still_gives_unit_float32(kind, dtype, entry_of, pictures):
-    model = load(entry_of(kind, dtype=dtype), "cpu")
-    whole = load(entry_of(kind), "cpu").embed(SENTENCES)
+def test_half_precision_still_gives_unit_float32(kind, dtype, loaded, pictures):
+    model = loaded(kind, dtype=dtype)
+    whole = loaded(kind).embed(SENTENCES)
     half = model.embed(SENTENCES)
     assert is_unit_float32(half) and is_unit_float32(model.embed_images(pictures))
     assert not np.array_equal(half, whole) and (half * whole).sum(1).min() > 0.9
@@ -65,8 +65,8 @@ def test_half_precision_still_gives_unit_float32(kind, dtype, entry_of, pictures
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_dimensions_are_a_renormalised_prefix(kind, entry_of, pictures):
-    cut, whole = load(entry_of(kind, dimensions=8), "cpu"), load(entry_of(kind), "cpu")
+def test_dimensions_are_a_renormalised_prefix(kind, loaded, pictures):
+    cut, whole = loaded(kind, dimensions=8), loaded(kind)
     prefix = whole.embed(SENTENCES)[:, :8]
     assert cut.embed(SENTENCES) == pytest.approx(prefix / np.linalg.norm(prefix, axis=1, keepdims=True), abs=1e-6)
     assert is_unit_float32(cut.embed_images(pictures)) and cut.dimensions == 8
@@ -78,8 +78,8 @@ def test_more_dimensions_than_the_model_has_are_refused(kind, entry_of):
         load(entry_of(kind, dimensions=4096), "cpu", name="mine")
 
 
-def test_images_may_be_paths_and_any_mode(entry_of, pictures, tmp_path):
-    model = load(entry_of("clip"), "cpu")
+def test_images_may_be_paths_and_any_mode(loaded, pictures, tmp_path):
+    model = loaded("clip")
     paths = []
     for index, picture in enumerate(pictures):
         paths.append(tmp_path / f"{index}.png")
@@ -90,8 +90,8 @@ def test_images_may_be_paths_and_any_mode(entry_of, pictures, tmp_path):
     assert is_unit_float32(model.embed_images([pictures[0].convert("RGBA"), pictures[0].convert("P")]))
 
 
-def test_nothing_in_nothing_out(entry_of):
-    model = load(entry_of("clip"), "cpu")
+def test_nothing_in_nothing_out(loaded):
+    model = loaded("clip")
     assert model.embed([]).shape == (0, 24) and model.embed_images([]).shape == (0, 24)
 
 
@@ -111,8 +111,8 @@ def decoded(model, features, row: int = 0) -> str:
     return model.network.tokenizer.decode(features["input_ids"][row][mask])
 
 
-def test_instruction_is_the_system_message_of_the_official_format(entry_of, pictures):
-    model = load(entry_of("qwen3-vl", instruction=INSTRUCTION), "cpu")
+def test_instruction_is_the_system_message_of_the_official_format(loaded, pictures):
+    model = loaded("qwen3-vl", instruction=INSTRUCTION)
     opening = f"<|im_start|>system\n{INSTRUCTION}<|im_end|>\n<|im_start|>user\n"
     closing = "<|im_end|>\n<|im_start|>assistant\n"
     texts = model.prepare_texts(SENTENCES[:2])
@@ -122,8 +122,8 @@ def test_instruction_is_the_system_message_of_the_official_format(entry_of, pict
     assert image == opening + "<|vision_start|>" + "<|image_pad|>" * 16 + "<|vision_end|>" + closing
 
 
-def test_without_instruction_there_is_no_system_message(entry_of):
-    model = load(entry_of("qwen3-vl"), "cpu")
+def test_without_instruction_there_is_no_system_message(loaded):
+    model = loaded("qwen3-vl")
     expected = f"<|im_start|>user\n{SENTENCES[0]}<|im_end|>\n<|im_start|>assistant\n"
     assert decoded(model, model.prepare_texts(SENTENCES[:1])) == expected
 
@@ -141,8 +141,8 @@ def test_the_checkpoints_own_instruction_is_not_used_unasked(checkpoints, entry_
     assert "embedders.mine.instruction: none, though the checkpoint's own is 'Find it.'" in capsys.readouterr().err
 
 
-def test_an_instruction_changes_texts_and_images(entry_of, pictures):
-    plain, instructed = load(entry_of("qwen3-vl"), "cpu"), load(entry_of("qwen3-vl", instruction=INSTRUCTION), "cpu")
+def test_an_instruction_changes_texts_and_images(loaded, pictures):
+    plain, instructed = loaded("qwen3-vl"), loaded("qwen3-vl", instruction=INSTRUCTION)
     assert not np.allclose(plain.embed(SENTENCES), instructed.embed(SENTENCES), atol=1e-3)
     assert not np.allclose(plain.embed_images(pictures), instructed.embed_images(pictures), atol=1e-3)
 
@@ -189,11 +189,11 @@ def test_the_last_token_that_is_not_padding_is_the_embedding(checkpoints, entry_
         assert model.embed(SENTENCES) == pytest.approx(expected, abs=1e-5)
 
 
-def test_pixel_limits_change_the_number_of_visual_tokens(entry_of):
+def test_pixel_limits_change_the_number_of_visual_tokens(loaded):
     image = Image.new("RGB", (256, 256), "white")
 
     def visual_tokens(**limits) -> int:
-        model = load(entry_of("qwen3-vl", **limits), "cpu")
+        model = loaded("qwen3-vl", **limits)
         return decoded(model, model.prepare_images([image])).count("<|image_pad|>")
 
     assert visual_tokens() == (256 // 32) ** 2
@@ -223,8 +223,8 @@ def test_attention_implementation_reaches_the_model(entry_of):
         load(entry_of("qwen3-vl", attention="flash_attention_2"), "cpu", name="mine")
 
 
-def test_facts_name_the_last_token_and_the_size(entry_of):
-    facts = load(entry_of("qwen3-vl"), "cpu").facts()
+def test_facts_name_the_last_token_and_the_size(loaded):
+    facts = loaded("qwen3-vl").facts()
     assert facts["last_token"] == "\n" and facts["architecture"] == "Qwen3VLModel" and facts["dimensions"] == 32
     assert facts["device"] == "cpu" and set(facts["libraries"]) >= {"torch", "transformers", "sentence-transformers"}
     assert load(nano(), "cpu").facts()["parameters"] == 6_005_568
@@ -316,24 +316,24 @@ def test_a_folder_without_an_adapter_is_refused(entry_of, checkpoints):
 # open_clip
 
 
-def test_open_clip_folder_equals_open_clip_itself(checkpoints, entry_of, pictures):
+def test_open_clip_folder_equals_open_clip_itself(checkpoints, loaded, pictures):
     path = f"local-dir:{checkpoints['open_clip']}"
     network, _, transform = open_clip.create_model_and_transforms(path)
     network.eval()
     with torch.inference_mode():
         texts = network.encode_text(open_clip.get_tokenizer(path)(SENTENCES), normalize=True).numpy()
         images = network.encode_image(torch.stack([transform(p) for p in pictures]), normalize=True).numpy()
-    model = load(entry_of("open_clip"), "cpu")
+    model = loaded("open_clip")
     assert model.embed(SENTENCES) == pytest.approx(texts, abs=1e-5)
     assert model.embed_images(pictures) == pytest.approx(images, abs=1e-5)
 
 
-def test_open_clip_architecture_with_a_weights_file(checkpoints, entry_of, tmp_path):
+def test_open_clip_architecture_with_a_weights_file(checkpoints, loaded, tmp_path):
     (tmp_path / "tiny-test-arch.json").write_text(json.dumps(OPEN_CLIP_CONFIG))
     open_clip.add_model_config(tmp_path)
     weights = checkpoints["open_clip"] / "open_clip_model.safetensors"
     entry = Embedder(loader="open_clip", path="tiny-test-arch", revision=str(weights))
-    assert load(entry, "cpu").embed(SENTENCES) == pytest.approx(load(entry_of("open_clip"), "cpu").embed(SENTENCES))
+    assert load(entry, "cpu").embed(SENTENCES) == pytest.approx(loaded("open_clip").embed(SENTENCES))
 
 
 def test_open_clip_never_measures_random_weights(tmp_path):
