@@ -103,7 +103,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
             if not await respond(writer, method, target, headers, body):
                 return
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
         pass
     finally:
         writer.close()
@@ -165,7 +165,7 @@ async def route(method: str, target: str, headers: dict, body: bytes, fault_out:
         return chat_answer(json.loads(body), fault)
     if path.startswith("/v1/files"):
         return files(method, path, headers, body)
-    if path.startswith("/v1/batches"):
+    if path.startswith("/v1/batches") and "authorization" in headers:
         return batches(method, path, body, fault)
     if path.endswith(":generateContent"):
         return gemini_answer(json.loads(body), fault)

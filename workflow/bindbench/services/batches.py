@@ -66,7 +66,10 @@ class Ended:
 
 
 def open_batches(store: Store) -> list[Batch]:
-    """Batches that are planned or made and not collected."""
+    """Batches that are planned or made and not wholly collected; their expected cost is that of what is not collected.
+
+    A record whose requests are all in the store, left by a run that was killed just then, is removed.
+    """
     found = []
     for path in sorted((store.root / "batches").glob("*.json")):
         try:
@@ -77,7 +80,12 @@ def open_batches(store: Store) -> list[Batch]:
             raise UserError(
                 f"{path}: the record of a batch cannot be read; look its id up at the provider, or delete it"
             ) from None
-        found.append(Batch(**{**value, "keys": tuple(value["keys"])}))
+        batch = Batch(**{**value, "keys": tuple(value["keys"])})
+        left = sum(not store.path(key).exists() for key in batch.keys)
+        if left:
+            found.append(replace(batch, expected_usd=batch.expected_usd * left / len(batch.keys)))
+        else:
+            _forget(store, batch)
     return found
 
 

@@ -56,14 +56,14 @@ def gemini_arguments(settings: Services) -> dict:
     import httpx2
 
     limits = httpx2.Limits(max_connections=settings.concurrency + 8, max_keepalive_connections=100)
-    timeout = httpx2.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s)
     return {
         "api_key": key_for("gemini"),
         "vertexai": False,
         "http_options": {
             "base_url": settings.gemini_base_url,
-            "async_client_args": {"limits": limits, "timeout": timeout},
-            "client_args": {"timeout": timeout},
+            # In milliseconds, and the only one that the client heeds: it sets each request's timeouts by it.
+            "timeout": int(settings.read_timeout_s * 1000),
+            "async_client_args": {"limits": limits},
         },
     }
 

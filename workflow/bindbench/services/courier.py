@@ -347,11 +347,14 @@ class _Redacting(logging.Formatter):
 
 
 def main(arguments: list[str]) -> int:
-    root, settings_json = arguments
     handler = logging.StreamHandler()
     handler.setFormatter(_Redacting("%(asctime)s %(name)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    os.umask(0o077)
+    return serve(*arguments)
+
+
+def serve(root: str, settings_json: str) -> int:
+    """Serves a store until nobody needs it. Returns the exit code; 0 also when another courier serves it already."""
     try:
         store = Store(root)
         settings = Services.model_validate_json(settings_json)
@@ -362,7 +365,7 @@ def main(arguments: list[str]) -> int:
                     asyncio.run(_work(store, settings))
                     return 0
             if time.monotonic() > deadline:
-                return 0  # another courier serves the store
+                return 0
             time.sleep(0.05)
     except Exception:
         say(traceback.format_exc())

@@ -28,6 +28,7 @@ from .requests import Request, key_of
 
 KEY = re.compile(r"[0-9a-f]{64}")
 HEADER = re.compile(rb'\{"header_sha256":"([0-9a-f]{64})",([^\n]*\})\n')
+END = "end-of-export-"  # the last member of an export: a tar that is cut between members looks whole to tarfile
 LONGEST_HEADER = 1 << 24  # bytes; a body with a long prompt and a schema stays far below
 
 
@@ -252,6 +253,7 @@ def export_store(store: Store, path: str | Path, services: Iterable[str] = (), s
                 member.size = os.fstat(file.fileno()).st_size
                 tar.addfile(member, file)
             count += 1
+        tar.addfile(tarfile.TarInfo(f"{END}{count}"))
     return count
 
 
@@ -267,10 +269,13 @@ def import_store(store: Store, path: str | Path) -> Imported:
 
     Raises UserError when the file is not a tar.
     """
-    counts = Imported()
+    counts, whole = Imported(), False
     try:
         with tarfile.open(path, "r|*") as tar:
             for member in tar:
+                if member.name.startswith(END):
+                    whole = True
+                    continue
                 key = Path(member.name).name
                 file = tar.extractfile(member) if member.isreg() and KEY.fullmatch(key) else None
                 if file is None:
@@ -289,6 +294,8 @@ def import_store(store: Store, path: str | Path) -> Imported:
                     continue
                 store.put(header, payload)
                 counts.added += 1
+        if not whole:
+            raise EOFError("its end is missing")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (tarfile.TarError, EOFError, OSError) as error:
