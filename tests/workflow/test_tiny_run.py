@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from bindbench.tables import IMAGES, SCORES, read_table
 from snakemake_runs import REPOSITORY, command, environment, planned, run
 
@@ -218,7 +219,10 @@ def test_jobs_ask_the_cluster_for_what_their_rules_say(tiny, tmp_path):
             assert name == "embed_texts" or request["gpus"] == "0", name
 
 
-def test_slurm_profile_plans_with_its_own_settings(tmp_path):
-    done = run("all", "-n", directory=tmp_path, profile="slurm")
-    assert "slurm_partition=cpu" in done.stdout + done.stderr
+def test_the_slurm_profile_sends_gpu_jobs_to_a_partition_with_gpus(tmp_path):
+    from snakemake_executor_plugin_slurm.partitions import read_partition_file
+
+    profile = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text())
+    partitions = read_partition_file(REPOSITORY / profile["slurm-partition-config"])
+    assert {partition.name: partition.limits.max_gpu > 0 for partition in partitions} == {"cpu": False, "gpu": True}
     assert planned("all", directory=tmp_path, profile="slurm") == planned("all", directory=tmp_path)

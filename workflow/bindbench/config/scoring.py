@@ -10,7 +10,7 @@ class Tables(Section):
 
     confidence: float = Field(0.95, gt=0, lt=1, description="Of the intervals.")
     bootstrap_samples: int = Field(
-        2000, ge=100, le=1_000_000, description="Resamples of the questions; chains are drawn whole."
+        2000, ge=100, le=100_000, description="Resamples of the questions; chains are drawn whole."
     )
     seed: int = Field(0, ge=0, description="Of the bootstrap.")
 
