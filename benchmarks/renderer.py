@@ -171,6 +171,8 @@ def report(figures: dict, peer: dict | str, alone: list, together: list) -> list
         "",
         describe(),
         "",
+        f"Load of the machine when the benchmark ended, itself included: {os.getloadavg()[1]:.1f} of {os.cpu_count()} cores.",
+        "",
         f"512 px, {5 * QUESTIONS_PER_N} images for each N, one process, CPU-seconds an image.",
         "",
         "| N | rendering | PNG | both | KiB | TinyRenderer, without PNG | times our rendering |",
