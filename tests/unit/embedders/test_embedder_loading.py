@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shutil
 import socket
 import unicodedata
 
@@ -103,6 +104,16 @@ def test_batches_hold_every_item_once_the_longest_first(lengths, size):
     assert [lengths[index] for index in flat] == sorted(lengths, reverse=True)
 
 
+def test_clip_in_the_old_folders_of_sentence_transformers(checkpoints, loaded, pictures, tmp_path):
+    """As the hub's clip-ViT-B-32 is laid out."""
+    shutil.copytree(checkpoints["clip"], tmp_path / "0_CLIPModel")
+    module = {"idx": 0, "name": "0", "path": "0_CLIPModel", "type": "sentence_transformers.models.CLIPModel"}
+    (tmp_path / "modules.json").write_text(json.dumps([module]))
+    model = load(Embedder(path=str(tmp_path)), "cpu")
+    assert model.embed(SENTENCES) == pytest.approx(loaded("clip").embed(SENTENCES), abs=1e-6)
+    assert model.embed_images(pictures) == pytest.approx(loaded("clip").embed_images(pictures), abs=1e-6)
+
+
 # Qwen3-VL-Embedding: chat format, instruction, pooling, pixel limits (papers.md C)
 
 
@@ -129,8 +140,6 @@ def test_without_instruction_there_is_no_system_message(loaded):
 
 
 def test_the_checkpoints_own_instruction_is_not_used_unasked(checkpoints, entry_of, tmp_path, capsys):
-    import shutil
-
     folder = tmp_path / "prompted"
     shutil.copytree(checkpoints["qwen3-vl"], folder)
     described = folder / "config_sentence_transformers.json"
@@ -187,6 +196,13 @@ def test_the_last_token_that_is_not_padding_is_the_embedding(checkpoints, entry_
     for side in ("right", "left"):
         model.network.tokenizer.padding_side = side
         assert model.embed(SENTENCES) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_pooling_of_a_chat_model_is_not_guessed(checkpoints):
+    """Without modules.json sentence-transformers would take the mean of all tokens."""
+    plain = checkpoints["qwen3-vl"].with_name("qwen3-vl-plain")
+    with pytest.raises(UserError, match=r"embedders\.mine\.path: .* has no modules\.json, so its pooling .* guessed"):
+        load(Embedder(path=str(plain)), "cpu", name="mine")
 
 
 def test_pixel_limits_change_the_number_of_visual_tokens(loaded):
@@ -313,6 +329,11 @@ def test_a_folder_without_an_adapter_is_refused(entry_of, checkpoints):
         load(entry_of("qwen3-vl", adapter=str(checkpoints["clip"])), "cpu", name="mine")
 
 
+def test_an_adapter_is_no_model(lora):
+    with pytest.raises(UserError, match=r"embedders\.mine\.path: .*lora is an adapter; give it as adapter"):
+        load(Embedder(path=str(lora)), "cpu", name="mine")
+
+
 # open_clip
 
 
@@ -333,7 +354,7 @@ def test_open_clip_architecture_with_a_weights_file(checkpoints, loaded, tmp_pat
     open_clip.add_model_config(tmp_path)
     weights = checkpoints["open_clip"] / "open_clip_model.safetensors"
     entry = Embedder(loader="open_clip", path="tiny-test-arch", revision=str(weights))
-    assert load(entry, "cpu").embed(SENTENCES) == pytest.approx(loaded("open_clip").embed(SENTENCES))
+    assert load(entry, "cpu").embed(SENTENCES) == pytest.approx(loaded("open_clip").embed(SENTENCES), abs=1e-5)
 
 
 def test_open_clip_never_measures_random_weights(tmp_path):
@@ -532,8 +553,6 @@ def test_a_checkpoint_that_lacks_some_weights_is_refused_not_filled_with_random_
 
 
 def test_code_of_a_checkpoint_runs_only_when_asked(checkpoints, tmp_path):
-    import shutil
-
     folder = tmp_path / "custom"
     shutil.copytree(checkpoints["clip"], folder)
     config = json.loads((folder / "config.json").read_text())

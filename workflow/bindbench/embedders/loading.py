@@ -217,6 +217,8 @@ def _sentence_transformer(entry: Embedder, name: str, device: str):
         folder = local_folder(entry.path, f"{key}.path")
         if folder and entry.revision:
             raise UserError(f"{key}.revision: means nothing for a folder; remove it")
+        if folder and (folder / "adapter_config.json").exists():  # its base model would escape the cache's fingerprint
+            raise UserError(f"{key}.path: {entry.path} is an adapter; give it as adapter, and its base model as path")
     with _one_line(entry, name, on_hub=folder is None), _load_reports() as reports:
         network = SentenceTransformer(
             str(folder or entry.path),
@@ -234,6 +236,7 @@ def _sentence_transformer(entry: Embedder, name: str, device: str):
             f"{key}.path: {folder or entry.path} has no weights for {missing[0]}"
             f"{f' and {len(missing) - 1} more' if missing[1:] else ''}; they would be random: get the whole checkpoint"
         )
+    _check_pooling(network, entry, folder, key)
     if entry.adapter:
         _add_adapter(network, entry, name)
     if entry.min_pixels or entry.max_pixels:
@@ -246,6 +249,20 @@ def _sentence_transformer(entry: Embedder, name: str, device: str):
     if default and entry.instruction is None:
         print(f"{key}.instruction: none, though the checkpoint's own is {default!r}", file=sys.stderr)
     return network
+
+
+def _check_pooling(network, entry: Embedder, folder: Path | None, key: str) -> None:
+    """A chat model must say which hidden state is its embedding; sentence-transformers would take the mean of all."""
+    from sentence_transformers.util import load_file_path
+
+    if not (network.supports("message") and getattr(network[0], "module_output_name", "") == "token_embeddings"):
+        return
+    source = {"revision": entry.revision, "local_files_only": folder is not None}
+    if load_file_path(str(folder or entry.path), "modules.json", **source) is None:
+        raise UserError(
+            f"{key}.path: {entry.path} has no modules.json, so its pooling and chat format would be guessed; "
+            "save it as a sentence-transformers model with those it was trained with"
+        )
 
 
 def _add_adapter(network, entry: Embedder, name: str) -> None:
