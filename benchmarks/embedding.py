@@ -25,13 +25,14 @@ from bindbench.tables import embeddings_table, read_table  # noqa: E402
 from machine import describe  # noqa: E402
 from PIL import Image, ImageDraw  # noqa: E402
 
-ROUNDS = 3
-TEXTS, IMAGES = 256, 192
+ROUNDS = 7
+IMAGES = 160
+TEXTS = {"nano": 512, "minilm": 192, "wordllama": 9000}
 COLOURS = ("red", "blue", "green", "yellow", "striped", "dotted", "wooden", "glass")
 OBJECTS = ("cube", "sphere", "dog", "boot", "kite", "lamp", "drum", "chair")
 
 
-def captions(seed: int = 0) -> dict[str, str]:
+def captions(count: int, seed: int = 0) -> dict[str, str]:
     """Captions of 2 to 10 objects, numbered so that no two are equal."""
     generator = random.Random(seed)
     return {
@@ -39,7 +40,7 @@ def captions(seed: int = 0) -> dict[str, str]:
             f"a {generator.choice(COLOURS)} {generator.choice(OBJECTS)}" for _ in range(generator.randint(2, 10))
         )
         + f" {index}"
-        for index in range(TEXTS)
+        for index in range(count)
     }
 
 
@@ -106,8 +107,9 @@ def main() -> None:
         folder = Path(name)
         rows = [
             compare("nano", "image", scenes(folder), folder),
-            *(compare(model, "text", captions(), folder) for model in ("nano", "minilm", "wordllama")),
+            *(compare(model, "text", captions(count), folder) for model, count in TEXTS.items()),
         ]
+    goal = "Goal: ratios of at most 1. Hashing the model's files is a fixed cost, the first part of `all cached`."
     text = "\n".join(
         [
             "# Embedding",
@@ -121,7 +123,7 @@ def main() -> None:
             "|---|---|---|---|---|---|---|---|",
             *rows,
             "",
-            "Goal: ratios of at most 1.",
+            goal,
         ]
     )
     (REPOSITORY / "benchmarks/embedding.md").write_text(text + "\n")

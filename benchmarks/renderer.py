@@ -69,7 +69,7 @@ def inputs(folder: Path) -> tuple[Catalogue, dict[int, list[dict]], Path]:
     by_count = defaultdict(list)
     for row in read_table(SCENES, scenes).to_pylist():
         by_count[len(row["bindings"])].append(row)
-    reliefs = REPOSITORY / "results/scenes/reliefs.npz"
+    reliefs = REPOSITORY / "results/scenes/reliefs.bin"
     if not reliefs.exists():
         reliefs = folder / "reliefs"
         if not reliefs.exists():

@@ -30,7 +30,9 @@ wildcard_constraints:
 def checked_settings():
     """The validated config; `config` itself is completed in place, so that reports show every value."""
     given = list(workflow.overwrite_configfiles)
-    return support.checked_settings(config, [path for path in workflow.configfiles if path not in given] + given)
+    return support.checked_settings(
+        config, [path for path in workflow.configfiles if path not in given] + given
+    )
 
 
 def note_start():
@@ -61,6 +63,11 @@ def vocabulary_lists():
         str(resolve(settings.vocabulary.objects)),
         str(resolve(settings.vocabulary.attributes)),
     ]
+
+
+def vocabulary_drawings():
+    """Users' own SVG files that the list of objects names."""
+    return [str(resolve(shape)) for shape in support.drawings(settings.vocabulary)]
 
 
 def embedder_config(wildcards):

@@ -6,7 +6,12 @@ rule plot_saber:
         figures=report(
             expand(
                 "<results>/figures/saber_{figure}.svg",
-                figure=("accuracy_by_n", "retrieval_by_n", "by_category", "candidate_kinds"),
+                figure=(
+                    "accuracy_by_n",
+                    "retrieval_by_n",
+                    "by_category",
+                    "candidate_kinds",
+                ),
             ),
             caption="../workflow/report/figures.rst",
             category="SABER",
@@ -14,7 +19,12 @@ rule plot_saber:
         ),
         pictures=expand(
             "<results>/figures/saber_{figure}.png",
-            figure=("accuracy_by_n", "retrieval_by_n", "by_category", "candidate_kinds"),
+            figure=(
+                "accuracy_by_n",
+                "retrieval_by_n",
+                "by_category",
+                "candidate_kinds",
+            ),
         ),
     log:
         "<logs>/plot_saber.log",

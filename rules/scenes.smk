@@ -24,9 +24,10 @@ rule fetch_shapes:
 rule build_reliefs:
     input:
         vocabulary=vocabulary_lists(),
+        drawings=vocabulary_drawings(),
         shapes=rules.fetch_shapes.output.shapes,
     output:
-        reliefs="<results>/scenes/reliefs.npz",
+        reliefs="<results>/scenes/reliefs.bin",
     log:
         "<logs>/build_reliefs.log",
     benchmark:

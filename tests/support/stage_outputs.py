@@ -65,8 +65,8 @@ def _scenes(vocabulary, scenes: list[dict], shapes: Path, folder: Path) -> list[
 
     rows = scenes[-2:]
     wanted = [vocabulary.objects[binding["object"]].shape for row in rows for binding in row["bindings"]]
-    build_reliefs(sorted(set(wanted)), shapes, folder / "reliefs.npz", 1)
-    render_shard(rows, vocabulary, folder / "reliefs.npz", Scenes(image_px=240), folder / "images.parquet", 0)
+    build_reliefs(sorted(set(wanted)), shapes, folder / "reliefs.bin", 1)
+    render_shard(rows, vocabulary, folder / "reliefs.bin", Scenes(image_px=240), folder / "images.parquet", 0)
     numbers = []
     for row in read_table(IMAGES, folder / "images.parquet").to_pylist():
         image = Image.open(folder / row["path"]).convert("RGB").resize((12, 12), Image.Resampling.BOX)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from .config import Config, check
+from .config.questions import Vocabulary
 from .config.reading import read_yaml
 from .errors import UserError
 from .paths import resolve
@@ -52,6 +53,13 @@ def _check_files(settings: Config, source) -> None:
                 raise UserError(
                     f"{source('embedders', name, key)}: embedders.{name}.{key}: no such folder (got {path!r})"
                 )
+
+
+def drawings(settings: Vocabulary) -> list[str]:
+    """Shapes of the list of objects that are files of the user, not names such as noto:kite or own:cube."""
+    vocabulary = read_vocabulary(resolve(settings.objects), resolve(settings.attributes), settings.palette)
+    shapes = {thing.shape for thing in vocabulary.objects.values()}
+    return sorted(shape for shape in shapes if not shape.startswith(("noto:", "own:")))
 
 
 def _source(config: dict, files: dict[str, dict], key: tuple) -> str:

@@ -85,8 +85,8 @@ def floral(surface: Surface, ground: np.ndarray, petals: np.ndarray) -> Coat:
 
 def _zebra(size: int) -> Tile:
     x, y = coordinates(size)
-    bend = 2.4 * (fractal_noise("zebra", size, 4, 3) - 0.5) + 0.25 * np.sin(TURN * y)
-    return Tile(_edge(np.sin(TURN * (4 * x + bend))))
+    bend = 1.7 * (fractal_noise("zebra", size, 3, 2) - 0.5) + 0.25 * np.sin(TURN * y)
+    return Tile(_edge(np.sin(TURN * (7 * x + bend))))
 
 
 @material("zebra-print")
