@@ -110,8 +110,9 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def respond(writer, method: str, target: str, headers: dict, body: bytes) -> bool:
-    STATE.in_flight += 1
-    STATE.most_in_flight = max(STATE.most_in_flight, STATE.in_flight)
+    server = STATE  # a reset replaces it while requests are in flight
+    server.in_flight += not target.startswith("/control")
+    server.most_in_flight = max(server.most_in_flight, server.in_flight)
     fault: dict = {}
     try:
         answer = await route(method, target, headers, body, fault)
@@ -121,7 +122,7 @@ async def respond(writer, method: str, target: str, headers: dict, body: bytes) 
     except Cut:
         return False
     finally:
-        STATE.in_flight -= 1
+        server.in_flight -= not target.startswith("/control")
     data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
     kind = "application/octet-stream" if isinstance(answer, bytes) and "content" in target else "application/json"
     lines = [f"HTTP/1.1 {status} X", f"Content-Type: {kind}", f"Content-Length: {len(data)}"]
@@ -456,11 +457,12 @@ def gemini_batches(method: str, path: str, body: bytes, fault: dict | None):
 
 
 def control(path: str, body: bytes):
+    global STATE
     if path == "/control/seen":
         return {
             "seen": list(STATE.seen.values()),
             "log": STATE.log,
-            "in_flight": STATE.in_flight - 1,
+            "in_flight": STATE.in_flight,
             "most_in_flight": STATE.most_in_flight,
             "batches": [public(batch) for batch in STATE.batches.values()],
         }
@@ -474,7 +476,7 @@ def control(path: str, body: bytes):
         for name, item in value.items():
             setattr(STATE, name, item)
     elif path == "/control/reset":
-        STATE.__init__()
+        STATE = Server()
     return {"ok": True}
 
 

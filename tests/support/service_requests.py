@@ -16,7 +16,9 @@ OPENAI_KEY, GEMINI_KEY = "sk-marked-openai-2718281828", "gm-marked-gemini-314159
 
 def pictures(count: int, start: int = 0, size: str = "64x64", **more) -> list[Request]:
     return [
-        Request("image_generation", "gpt-image-2", {"prompt": f"picture {i}", "size": size, "quality": "medium"}, **more)
+        Request(
+            "image_generation", "gpt-image-2", {"prompt": f"picture {i}", "size": size, "quality": "medium"}, **more
+        )
         for i in range(start, start + count)
     ]
 
@@ -32,7 +34,10 @@ SCHEMA = {
 def question(text: str = "Is it right?", **more) -> Request:
     body = {
         "messages": [{"role": "user", "content": text}],
-        "response_format": {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA}},
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA},
+        },
     }
     return Request("chat", "chatty", body, **more)
 

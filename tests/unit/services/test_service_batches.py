@@ -31,7 +31,9 @@ def gemini_pictures(count: int) -> list[Request]:
 
 def answered_once(server) -> int:
     """How many requests the server answered inside batches; none of them twice."""
-    counts = [record["count"] for record in server.seen() if record["path"] in ("/v1/images/generations", "gemini batch")]
+    counts = [
+        record["count"] for record in server.seen() if record["path"] in ("/v1/images/generations", "gemini batch")
+    ]
     assert set(counts) == {1}
     return len(counts)
 
@@ -68,8 +70,7 @@ def test_all_kinds_are_answered_at_half_the_price(server, settings, tmp_path):
     assert picture.cost_usd == pytest.approx(0.015, abs=0.001)
     assert all(answer.held for answer in answers(requests, settings))
     assert open_batches(Store(settings.store)) == []
-    leftovers = [path for path in (Path(settings.store) / "batches").iterdir()]
-    assert leftovers == []
+    assert list((Path(settings.store) / "batches").iterdir()) == []
 
 
 def test_chunks_respect_the_limits(server, settings, monkeypatch):

@@ -84,7 +84,7 @@ def test_killed_after_storing(slow, settings):
 def test_killed_ten_times_at_random(server, settings):
     server.faults({"fault": "delay", "seconds": 0.15, "times": 9999})
     generator = random.Random(3)
-    requests = pictures(150)
+    requests = pictures(200)
     for _ in range(10):
         run = KillableRun(requests, settings)
         run.first_answer()
@@ -92,9 +92,9 @@ def test_killed_ten_times_at_random(server, settings):
         run.kill()
     held = stored(settings)
     run = KillableRun(requests, settings)
-    assert len(run.answers()) == 150
-    assert server.counts() == [1] * 150
-    assert 10 <= held < 150  # it was killed in the middle, not after the end
+    assert len(run.answers()) == 200
+    assert server.counts() == [1] * 200
+    assert 10 <= held < 200  # it was killed in the middle, not after the end
 
 
 def test_two_runs_at_once_share_each_answer(slow, settings):
@@ -157,6 +157,18 @@ def test_courier_and_run_killed_together_lose_only_what_was_in_flight(slow, sett
     asked = len(slow.counts())
     assert len(list(answers(pictures(9), few))) == 9
     assert sum(slow.counts()) == 9 + asked - held
+
+
+def test_a_courier_that_is_asked_to_end_finishes_what_is_in_flight(slow, settings):
+    few = settings.model_copy(update={"concurrency": 3})
+    run = KillableRun(pictures(9), few)
+    wait_until(lambda: in_flight(slow) == 3)
+    os.kill(courier_of(Path(settings.store)), signal.SIGTERM)
+    out, error = run.process.communicate(timeout=60)
+    assert len(out.splitlines()) == 3 and "asked to end; run the same command again" in error
+    assert stored(settings) == 3 and uncertain(Store(settings.store)) == []
+    assert len(list(answers(pictures(9), few))) == 9
+    assert slow.counts() == [1] * 9
 
 
 def test_recovery_counts_each_lost_request_once_though_it_is_killed_itself(tmp_path):

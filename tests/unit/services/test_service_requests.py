@@ -78,7 +78,9 @@ def test_true_is_not_one():
     assert Request("chat", "m", {"a": True}).key != Request("chat", "m", {"a": 1}).key
 
 
-@pytest.mark.parametrize("body", [{"x": float("nan")}, {"x": float("inf")}, {"x": {1: 2}}, {"x": b"bytes"}, {"x": object()}])
+@pytest.mark.parametrize(
+    "body", [{"x": float("nan")}, {"x": float("inf")}, {"x": {1: 2}}, {"x": b"bytes"}, {"x": object()}]
+)
 def test_what_json_cannot_hold_is_refused(body):
     with pytest.raises(ValueError):
         _ = Request("chat", "m", body).key

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tarfile
 from dataclasses import replace
+from pathlib import Path
 
+import bindbench
 import pytest
 from bindbench.config.services import Services
 from bindbench.errors import UserError
@@ -200,9 +202,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_entry_or_none(tmp_path, step):
 
 
 def _environment() -> dict:
-    import bindbench
-
-    return {**os.environ, "PYTHONPATH": str(os.path.dirname(os.path.dirname(bindbench.__file__)))}
+    return {**os.environ, "PYTHONPATH": str(Path(bindbench.__file__).parents[1])}
 
 
 def test_store_is_found_by_config_and_by_environment(tmp_path, monkeypatch):

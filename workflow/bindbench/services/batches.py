@@ -262,8 +262,9 @@ def _note(store: Store, batch: Batch) -> None:
 
 
 def _forget(store: Store, batch: Batch) -> None:
-    for suffix in (".json", ".jsonl"):
-        (store.root / "batches" / f"{batch.name}{suffix}").unlink(missing_ok=True)
+    folder = store.root / "batches"
+    for path in (folder / f"{batch.name}.json", folder / f"{batch.name}.jsonl", *folder.glob(f".{batch.name}*")):
+        path.unlink(missing_ok=True)
 
 
 def settle_plans(store: Store, settings: Services) -> None:
@@ -422,7 +423,7 @@ def _retrieve_openai(store: Store, batch: Batch, settings: Services) -> Ended | 
         folder = store.root / "batches"
         paths = []
         for file in files:
-            path = folder / f".{batch.name}.{file}"
+            path = folder / f".{batch.name}.{uuid4().hex}"
             with client.files.with_streaming_response.content(file) as content:
                 content.stream_to_file(path)
             paths.append(path)

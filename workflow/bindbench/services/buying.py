@@ -38,7 +38,8 @@ class Answer:
     """What came of a request: a payload, or a reject with its reason.
 
     accepted: the payload is an image or text as asked for. payload: of a reject, what the service said instead.
-    held: it was in the store already. cost_usd, tokens: of this answer, whenever it was bought.
+    held: it was in the store already. cost_usd, tokens: of this answer and of the broken ones before it, whenever they
+    were bought.
     """
 
     request: Request
@@ -72,6 +73,8 @@ def _held(store: Store, request: Request, settings: Services, held: bool) -> Ans
     if entry is None:
         return None
     header = entry.header
+    broken = [store.peek(request.at_try(number).key) or {} for number in range(1, attempt.try_number)]
+    paid = [header, *(earlier for earlier in broken if earlier)]
     reason = header["reason"] if header["final"] else f"broken {attempt.try_number} times: {header['reason']}"
     return Answer(
         request,
@@ -79,26 +82,24 @@ def _held(store: Store, request: Request, settings: Services, held: bool) -> Ans
         entry.payload,
         header["content_type"],
         reason,
-        header["cost_usd"],
-        header["tokens"],
+        round(sum(part["cost_usd"] for part in paid), 8),
+        {kind: sum(part["tokens"].get(kind, 0) for part in paid) for kind in TOKEN_KINDS},
         held,
     )
 
 
-def check_can_buy(requests: Iterable[Request], settings: Services) -> None:
-    """Raises UserError for a client library, key or price that is missing."""
-    for request in requests:
-        module = MODULES[request.service]
-        if importlib.util.find_spec(module.split(".")[0]) is None:
-            raise UserError(f"{module} is not installed; install the dependency group services")
-        key_for(request.service)
-        price_of(request, settings)
+def check_can_buy(service: str) -> None:
+    """Raises UserError when the service's client library or key is missing."""
+    if importlib.util.find_spec(MODULES[service].split(".")[0]) is None:
+        raise UserError(f"{MODULES[service]} is not installed; install the dependency group services")
+    key_for(service)
 
 
 def _online(store: Store, requests: Iterable[Request], settings: Services) -> Iterator[Answer]:
     desk: _Desk | None = None
     coming = iter(requests)
     exhausted = False
+    checked: set[str] = set()
     window = max(64, 4 * settings.concurrency)
     try:
         while True:
@@ -112,7 +113,10 @@ def _online(store: Store, requests: Iterable[Request], settings: Services) -> It
                 if answer is not None:
                     yield answer
                     continue
-                check_can_buy([request], settings)
+                price_of(request, settings)
+                if request.service not in checked:
+                    check_can_buy(request.service)
+                    checked.add(request.service)
                 desk = desk or _Desk(store, settings)
                 if desk.add(request):
                     asked.append(request)
@@ -253,7 +257,8 @@ def _batched(store: Store, requests: Iterable[Request], settings: Services) -> I
             missing.append(request)
     if not missing:
         return
-    check_can_buy(missing, settings)
+    for service in sorted({request.service for request in missing}):
+        check_can_buy(service)
     for request in buy_in_batches(store, missing, settings):
         answer = _held(store, request, settings, held=False)
         if answer is not None:

@@ -11,7 +11,9 @@ same settings and keys share it, a run with others waits for its end. Its own de
 import asyncio
 import logging
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections import deque
@@ -37,7 +39,7 @@ IDLE_S = 2.0  # without a run for so long, the courier ends
 TICK_S = 0.02
 LOCK_PATIENCE_S = 3.0
 INVALID_IN_A_ROW = 5  # so many invalid requests without an answer between them are a mistake of the caller
-LOG_BYTES = 10 << 20
+WRITE_PATIENCE_S = 600.0  # how long an answer is held in memory for a disk that is full
 
 
 class Unanswered(Exception):
@@ -73,6 +75,8 @@ class Courier:
         self.money_moved = asyncio.Event()
         self.not_before: dict[str, float] = {}  # by service: the time until which it asked us to wait
         self.invalid_in_a_row = 0
+        self.strangers: set[Path] = set()  # runs with other settings or keys
+        self.ending = False
 
     # The loop ------------------------------------------------------------------------------------------------------
 
@@ -81,23 +85,30 @@ class Courier:
         while True:
             self._look_for_runs()
             self._start_tasks()
+            if self.ending and not self.tasks:
+                break
             if self.runs or self.tasks:
                 last_needed = time.monotonic()
             elif time.monotonic() - last_needed > IDLE_S:
                 break
             await asyncio.sleep(TICK_S)
+        self._look_for_runs()  # the last news
         await self.clients.close()
         self.writer.shutdown()
         self.journal.close()
 
+    def end(self) -> None:
+        """Asked to end (SIGTERM): finishes what is in flight and starts nothing more."""
+        self.ending = True
+        self._stop("the courier was asked to end; run the same command again", list(self.runs.values()))
+
     def _look_for_runs(self) -> None:
         for path in sorted((self.store.root / "spool").glob("*.requests")):
-            if path not in self.runs:
+            if path not in self.runs and path not in self.strangers and not self.ending:
                 run = Run(path)
                 requests = run.new_requests()
                 if run.fingerprint != self.fingerprint:
-                    if not run.is_alive():
-                        run.remove()
+                    self.strangers.add(path)
                     continue
                 run.begin()
                 self.runs[path] = run
@@ -121,7 +132,7 @@ class Courier:
             wanted.runs.append(run)
 
     def _start_tasks(self) -> None:
-        while self.queue and len(self.tasks) < self.settings.concurrency:
+        while self.queue and not self.ending and len(self.tasks) < self.settings.concurrency:
             key = self.queue.popleft()
             if self._is_wanted(self.wanted[key]):
                 self.tasks[key] = asyncio.create_task(self._serve(self.wanted[key]))
@@ -202,22 +213,23 @@ class Courier:
             await self._pause(request.service)
             if not self._is_wanted(wanted) or not await self._reserve(wanted, expected):
                 return None
-            await self._journal(intent(request, expected))
             judgement = await self._call(request, expected)
             if judgement.verdict in ("answer", "broken", "refused"):
                 header = await self._keep(request, judgement, expected)
                 self._release(expected, header["cost_usd"])
                 self._watch_invalid(wanted, judgement)
                 return header
-            self.journal.done(request.key)
             if judgement.verdict == "stop":
+                self.journal.done(request.key)
                 self._release(expected, 0.0)
                 self._stop(judgement.reason, list(self.runs.values()) if _is_everybodys(judgement) else wanted.runs)
                 return None
             say(f"{request.key[:12]}: {judgement.reason}")
             if judgement.uncertain:
-                add_uncertain(self.store, [{**intent(request, expected), "cause": judgement.reason}])
-            self._release(expected, expected if judgement.uncertain else 0.0)
+                self._may_be_paid(request, expected, judgement.reason)
+            else:
+                self.journal.done(request.key)
+                self._release(expected, 0.0)
             if judgement.retry_after_s is not None:
                 until = time.monotonic() + judgement.retry_after_s
                 self.not_before[request.service] = max(self.not_before.get(request.service, 0), until)
@@ -226,15 +238,29 @@ class Courier:
         raise Unanswered(judgement.reason)
 
     async def _call(self, request: Request, expected: float) -> Judgement:
+        """One call, noted in the journal before."""
         try:
+            await self._journal(intent(request, expected))
             outcome = await send(request, self.clients)
-            if isinstance(outcome, Reply):
-                outcome = await self._in_writer(outcome.judged, request)
-            return outcome
-        except BaseException:
+        except (UserError, OSError):  # nothing was sent: an input image that changed, a journal that cannot be written
             self.journal.done(request.key)
             self._release(expected, 0.0)
             raise
+        except Exception as error:
+            self._may_be_paid(request, expected, f"fault of the program ({type(error).__name__})")
+            raise
+        if not isinstance(outcome, Reply):
+            return outcome
+        try:
+            return await self._in_writer(outcome.judged, request)
+        except Exception as error:
+            self._may_be_paid(request, expected, f"fault of the program ({type(error).__name__})")
+            raise
+
+    def _may_be_paid(self, request: Request, expected: float, cause: str) -> None:
+        add_uncertain(self.store, [{**intent(request, expected), "cause": cause}])
+        self.journal.done(request.key)
+        self._release(expected, expected)
 
     async def _sleep(self, seconds: float, wanted: Wanted) -> None:
         """Waits, but not for a run that is gone."""
@@ -263,9 +289,23 @@ class Courier:
             cost_usd=cost(tokens, price),
             cost_from="usage" if judgement.tokens else "estimate",
         )
-        await self._in_writer(self.store.put, header, payload)
+        await self._put(header, payload)
         self.journal.done(request.key)
         return header
+
+    async def _put(self, header: dict, payload: bytes) -> None:
+        """Into the store; when the disk is full the runs are stopped, and the answer waits in memory for room."""
+        deadline = time.monotonic() + WRITE_PATIENCE_S
+        while True:
+            try:
+                return await self._in_writer(self.store.put, header, payload)
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise
+                self._stop(
+                    f"{self.store.root}: the store cannot be written ({error.strerror})", list(self.runs.values())
+                )
+                await asyncio.sleep(1)
 
     def _watch_invalid(self, wanted: Wanted, judgement: Judgement) -> None:
         if judgement.verdict == "refused" and judgement.reason.startswith("invalid request"):
@@ -378,7 +418,13 @@ async def _work(store: Store, settings: Services) -> None:
         say(f"{lost} requests of an earlier courier may have been paid without an answer; they count as spent")
     store.clean()
     settle_plans(store, settings)
+    for path in (store.root / "spool").glob("*"):
+        run = Run(path.with_suffix(".requests"))
+        if path.suffix != ".new" and not run.is_alive():
+            run.remove()
     courier = Courier(store, settings)
+    if threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, courier.end)
     write_json(store.root / "courier.json", {"pid": os.getpid(), "fingerprint": courier.fingerprint})
     say(f"started, ${courier.spent:.4f} spent so far")
     await courier.work()

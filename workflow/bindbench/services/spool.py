@@ -11,7 +11,7 @@ nothing is fsynced: a run that starts again asks again.
 import fcntl
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -90,6 +90,7 @@ class Run:
         self.fingerprint: str | None = None
         self.stop_reason: str | None = None
         self.told = False
+        self._unwritten = bytearray()
 
     def new_requests(self) -> list[Request]:
         lines = self._tail.lines()
@@ -112,13 +113,19 @@ class Run:
         return False
 
     def tell(self, **news) -> None:
-        with self._news_path.open("ab", buffering=0) as file:
-            file.write(canonical_json(news).encode() + b"\n")
+        self._unwritten += canonical_json(news).encode() + b"\n"
+        self.write_news()
 
     def begin(self) -> None:
         """Ends a line that a killed courier left open."""
-        with self._news_path.open("ab", buffering=0) as file:
-            file.write(b"\n")
+        self._unwritten += b"\n"
+        self.write_news()
+
+    def write_news(self) -> None:
+        """What a full disk does not take is kept for the next time: news must not bring the courier down."""
+        if self._unwritten:
+            with suppress(OSError), self._news_path.open("ab", buffering=0) as file:
+                del self._unwritten[: file.write(self._unwritten)]
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
