@@ -91,6 +91,21 @@ IMAGES = Table(
 )
 
 
+VERDICTS = Table(
+    "saber/verdicts",
+    ("scene",),
+    (
+        Column("scene", pa.string(), "id"),
+        Column("sha256", pa.string(), "of the image that was judged: verdicts belong to bytes"),
+        Column("verdict", pa.string(), "accepted, rejected or open"),
+        Column("reason", pa.string(), "why it was rejected", optional=True),
+        Column("by", pa.string(), "who judged it, or the model that proposes", optional=True),
+        Column("proposed", pa.string(), "accepted or rejected: what a model proposes while it is open", optional=True),
+        Column("attempt", pa.int32(), "images of the scene that stand rejected: the attempt, from 0, to be made now"),
+    ),
+)
+
+
 def embeddings_table(dimensions: int) -> Table:
     """Embeddings of one model for one corpus and modality; `dimensions` float32 values of unit norm a row."""
     return Table(

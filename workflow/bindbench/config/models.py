@@ -7,6 +7,7 @@ from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
 from .questions import Questions, Vocabulary
 from .scenes import Scenes
 from .scoring import Figures, Tables
+from .screening import Screening
 from .services import Services
 
 
@@ -26,6 +27,7 @@ class Config(Section):
     embedders: dict[EmbedderName, Embedder] = Field(
         DEFAULT_EMBEDDERS, description="Every embedder that `models` may name."
     )
+    screening: Screening = Field(default_factory=Screening, description="Verdicts of people on the images (A.4).")
     tables: Tables = Field(default_factory=Tables, description="Intervals.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
     services: Services = Field(
