@@ -18,6 +18,7 @@ import time
 import traceback
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,6 +115,7 @@ class Courier:
                 self.runs[path] = run
                 self._take(run, requests)
         for path, run in list(self.runs.items()):
+            run.write_news()
             if not run.is_alive():
                 run.remove()
                 del self.runs[path]
@@ -164,10 +166,14 @@ class Courier:
             if run.path in self.runs:
                 run.tell(**news)
 
-    def _stop(self, reason: str, runs: list[Run]) -> None:
+    def _stop(self, reason: str, runs: list[Run], at_once: bool = False) -> None:
+        """Starts nothing more for the runs. They are told when nothing of theirs is in flight, or at once."""
         say(f"stop: {reason}")
         for run in runs:
             run.stop_reason = run.stop_reason or redacted(reason)
+            if at_once and not run.told:
+                run.told = True
+                run.tell(stop=run.stop_reason)
         self._wake()
 
     def _wake(self) -> None:
@@ -241,8 +247,12 @@ class Courier:
         """One call, noted in the journal before."""
         try:
             await self._journal(intent(request, expected))
+        except OSError:
+            self._release(expected, 0.0)
+            raise
+        try:
             outcome = await send(request, self.clients)
-        except (UserError, OSError):  # nothing was sent: an input image that changed, a journal that cannot be written
+        except UserError:  # nothing was sent: an input image changed
             self.journal.done(request.key)
             self._release(expected, 0.0)
             raise
@@ -302,9 +312,8 @@ class Courier:
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise
-                self._stop(
-                    f"{self.store.root}: the store cannot be written ({error.strerror})", list(self.runs.values())
-                )
+                reason = f"{self.store.root}: the store cannot be written ({error.strerror}); make room and run again"
+                self._stop(reason, list(self.runs.values()), at_once=True)
                 await asyncio.sleep(1)
 
     def _watch_invalid(self, wanted: Wanted, judgement: Judgement) -> None:
@@ -378,7 +387,10 @@ def _without_keys(judgement: Judgement) -> bytes:
 
 def say(text: str) -> None:
     """A line of the courier's log."""
-    print(f"{datetime.now(UTC).isoformat(timespec='seconds')} {redacted(text).rstrip()}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # a full disk
+        print(
+            f"{datetime.now(UTC).isoformat(timespec='seconds')} {redacted(text).rstrip()}", file=sys.stderr, flush=True
+        )
 
 
 class _Redacting(logging.Formatter):
