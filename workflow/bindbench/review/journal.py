@@ -28,7 +28,7 @@ STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 def default_verdict(renderer: str) -> str:
     """Of an image that nobody judged: the embedded renderer draws what it is told, a generator may not."""
-    return "accepted" if renderer.split("/")[0].split()[0] == "builtin" else "open"
+    return "accepted" if renderer.split("/")[0] == "builtin" else "open"
 
 
 def read_journal(path: str | Path) -> "Journal":
@@ -77,11 +77,12 @@ class Journal:
                 self._offset += len(rest)
 
     def _take(self, data: bytes) -> None:
-        self._count += 1
         data = data.strip(b"\0 \r\t")
         if not data or is_torn(data):
+            self._count += 1
             return
-        line = _checked(data, f"{self.path}: line {self._count}")
+        line = _checked(data, f"{self.path}: line {self._count + 1}")
+        self._count += 1
         scene, sha256 = line["scene"], line["sha256"]
         if line.get("proposed"):
             self._proposals[scene, sha256] = line

@@ -27,7 +27,7 @@ from .server import LoopbackServer, Refusal, Reply, json_reply
 
 ROLES = ("query", "candidate_1", "candidate_2", "candidate_3", "candidate_4")
 KIND_TITLES = {
-    "query": "query",
+    "query": "what is asked",
     "preserving": "keeps the bindings",
     "attribute_swap": "attributes swapped",
     "object_swap": "objects swapped",

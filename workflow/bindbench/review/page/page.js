@@ -367,7 +367,7 @@ function draw() {
         { type: "button", class: "title", "aria-pressed": "false", onclick: () => choose(index) },
         element("kbd", {}, String(index + 1)),
         element("b", {}, scene.role),
-        element("span", {}, scene.kind === scene.role ? "" : scene.kind),
+        element("span", {}, scene.kind),
       );
       const picture = element(
         "button",
@@ -399,7 +399,7 @@ function draw() {
 function choose(index) {
   chosen = index;
   show();
-  document.querySelectorAll(".card")[index].scrollIntoView({ block: "nearest" });
+  document.querySelectorAll(".card .picture")[index].scrollIntoView({ block: "nearest" });
 }
 
 function show() {
@@ -441,7 +441,7 @@ function showCard(card, scene, isChosen) {
 }
 
 function showLarge(scene) {
-  by("large-name").textContent = `${scene.role}${scene.kind === scene.role ? "" : `: ${scene.kind}`}`;
+  by("large-name").textContent = `${scene.role}: ${scene.kind}`;
   showStanding(by("large-standing"), scene.scene);
   by("large-bindings").replaceChildren(...bindings(scene));
   const url = current.pictures[scene.scene];
@@ -457,8 +457,8 @@ function showHeader() {
   by("bar").value = done;
   const missing = review.without_images;
   by("totals").textContent =
-    `${done} of ${all.length} scenes done: ${count("accepted")} accepted, ${count("rejected")} rejected; ` +
-    `${count("open")} open` + (missing ? ` (${missing} questions have no images yet)` : "");
+    `${done} of ${all.length} done, ${count("open")} open, ${count("rejected")} rejected` +
+    (missing ? `; ${missing} questions without images` : "");
   by("name").textContent = current ? current.question : "Screening";
   if (!current) return by("place").replaceChildren();
   const [, subset, size] = review.questions[place];
