@@ -56,7 +56,7 @@ const prefix = () => `press.${review.journal}.`;
 
 function pending() {
   const keys = Object.keys(localStorage).filter((key) => key.startsWith(prefix())).sort();
-  return keys.map((key) => ({ key, body: JSON.parse(localStorage.getItem(key)) }));
+  return keys.map((key) => ({ key, ...JSON.parse(localStorage.getItem(key)) }));
 }
 
 function newId() {
@@ -65,9 +65,11 @@ function newId() {
 
 let lastStamp = 0;
 
-function keep(body) {
+function keep(body, expected) {
+  // expected: how each scene of the press will stand; shown until the server's answer.
   lastStamp = Math.max(Date.now(), lastStamp + 1); // presses are sent in the order in which they were made
-  localStorage.setItem(`${prefix()}${String(lastStamp).padStart(15, "0")}.${body.press}`, JSON.stringify(body));
+  localStorage.setItem(`${prefix()}${String(lastStamp).padStart(15, "0")}.${body.press}`, JSON.stringify({ body, expected }));
+  lay();
   send();
 }
 
@@ -86,6 +88,7 @@ async function send() {
         const answer = await json("/presses", first.body);
         localStorage.removeItem(first.key);
         Object.assign(standings, answer.standings);
+        lay();
         told = () => say(`Saved at ${new Date().toLocaleTimeString([], { hour12: false })}.`, "saved");
       } catch (error) {
         if (!(error instanceof Refused) || error.status === 403 || error.status >= 500) throw error;
@@ -102,18 +105,14 @@ async function send() {
     timer = setTimeout(send, LATER);
   }
   sending = false;
-  lay();
   show();
   if (told) told();
   if (current && Object.keys(current.troubles).length) go(place, chosen); // the server may be back
 }
 
 function lay() {
-  // What is not sent yet is shown as it will be.
-  for (const { body } of pending()) {
-    for (const item of body.verdicts || []) {
-      standings[item.scene] = { verdict: item.verdict, reason: item.reason, by_person: true, unsaved: true };
-    }
+  for (const { expected } of pending()) {
+    for (const [scene, after] of Object.entries(expected)) standings[scene] = { ...after, unsaved: true };
   }
 }
 
@@ -133,8 +132,7 @@ function judge(items) {
   const before = Object.fromEntries(items.map((item) => [item.scene, standing(item.scene)]));
   const body = { press: newId(), verdicts: items };
   setUndoable([...undoable(), { press: body.press, question: current.question, before }]);
-  keep(body);
-  lay();
+  keep(body, Object.fromEntries(items.map(({ scene, verdict, reason }) => [scene, { verdict, reason, by_person: true }])));
 }
 
 function seen(scenes) {
@@ -188,8 +186,7 @@ const actions = {
     const last = stack.pop();
     if (!last) return say("Nothing to undo in this tab.");
     setUndoable(stack);
-    keep({ press: newId(), undoes: last.press });
-    Object.assign(standings, last.before);
+    keep({ press: newId(), undoes: last.press }, last.before);
     const index = review.questions.findIndex(([question]) => question === last.question);
     chosen = review.questions[index][3].indexOf(Object.keys(last.before)[0]);
     if (index === place) show();
