@@ -3,13 +3,16 @@
 import http.client
 import json
 import os
+import signal
 import threading
+import webbrowser
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from bindbench.errors import UserError
 from bindbench.review.journal import Journal, append_proposal, read_journal
-from bindbench.review.scenes import review_server
+from bindbench.review.scenes import review_server, serve_review
 
 PRESS = "0123456789abcdef" * 2
 
@@ -387,3 +390,21 @@ def test_a_full_disk_is_told_and_the_same_press_can_be_sent_again(client, saber,
         assert status == 500 and "No space left on device" in answer["error"]
     assert client.press(judged(saber, "i2-0.query"))[0] == 200
     assert len(saber.journal.read_text().splitlines()) == 1
+
+
+def test_no_command_line_shows_the_token(saber, monkeypatch):
+    opened = []
+
+    def browse(address):
+        path = Path(address.removeprefix("file://"))
+        opened.append((address, path.read_text(), path.stat().st_mode & 0o077))
+        os.kill(os.getpid(), signal.SIGTERM)  # ends the review as a person or a cluster does
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    handler = signal.getsignal(signal.SIGTERM)
+    serve_review(*saber.tables)
+    ((address, text, others),) = opened
+    token = text.split("#")[1].split('"')[0]
+    assert len(token) >= 32 and token not in address and others == 0
+    assert not Path(address.removeprefix("file://")).exists() and signal.getsignal(signal.SIGTERM) is handler

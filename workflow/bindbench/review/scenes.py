@@ -9,6 +9,7 @@ bytes that the table of images names, so that a verdict belongs to what was seen
 import re
 import signal
 import sys
+import tempfile
 import threading
 import webbrowser
 from collections.abc import Sequence
@@ -269,14 +270,28 @@ def serve_review(
     """Serves the page until Ctrl-C or SIGTERM. Raises UserError: see review_server."""
     server = review_server(questions, scenes, images, journal, host=host, port=port, by=by)
     print(f"Screening, verdicts go into {journal}. Open {server.url}\nCtrl-C ends it.", flush=True)
-    if open_browser and not webbrowser.open(server.url):
-        print("No browser could be opened here: open the address yourself.", file=sys.stderr)
-    stopping = lambda *about: threading.Thread(target=server.shutdown).start()  # noqa: E731
-    previous = signal.signal(signal.SIGTERM, stopping)
-    try:
-        server.serve_forever(poll_interval=0.2)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-        server.server_close()
+
+    def stop(*about) -> None:
+        threading.Thread(target=server.shutdown).start()
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    with tempfile.TemporaryDirectory(prefix="bindbench-") as folder:
+        try:
+            if open_browser and not webbrowser.open(_door(Path(folder), server.url)):
+                print("No browser could be opened here: open the address yourself.", file=sys.stderr)
+            server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+            server.server_close()
+
+
+def _door(folder: Path, url: str) -> str:
+    """Address of a file, for this user's eyes, that leads to the page: command lines, which all users of a machine see,
+    must not hold the token.
+    """
+    path = folder / "review.html"
+    path.touch(mode=0o600)
+    path.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">', encoding="utf-8")
+    return path.as_uri()

@@ -412,8 +412,8 @@ function show() {
     return;
   }
   document.querySelectorAll(".card").forEach((card, index) => showCard(card, current.scenes[index], index === chosen));
-  const confirm = document.querySelector("[data-do=confirm]");
-  confirm.hidden = !standing(current.scenes[chosen].scene).proposal;
+  const proposed = Boolean(standing(current.scenes[chosen].scene).proposal);
+  document.querySelectorAll("[data-do=confirm]").forEach((button) => { button.hidden = !proposed; });
   if (by("large").open) showLarge(current.scenes[chosen]);
 }
 
