@@ -116,6 +116,8 @@ class KillableRun:
         return json.loads(self.process.stdout.readline())
 
     def answers(self) -> list[list]:
-        out, error = self.process.communicate(timeout=120)
-        assert self.process.returncode == 0, error
-        return [json.loads(line) for line in out.splitlines()]
+        """All that are left, read as `first_answer` reads: `communicate` would miss what is buffered."""
+        lines = list(self.process.stdout)
+        error = self.process.stderr.read()
+        assert self.process.wait(120) == 0, error
+        return [json.loads(line) for line in lines]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from bindbench.errors import UserError
+from bindbench.services import courier
 from bindbench.services.accounts import spent_usd, uncertain
 from bindbench.services.buying import answers, estimate
 from bindbench.services.requests import InputImage, Request
@@ -322,8 +323,8 @@ def test_200_requests_are_in_flight_at_once_without_a_thread_each(server, settin
         if not threads:
             threads = len(list(Path(f"/proc/{courier_of(Path(settings.store))}/task").iterdir()))
     assert server.control("seen")["most_in_flight"] >= 190
-    # The loop, the writer, and the few of asyncio's own pool.
-    assert threads <= 2 + min(32, os.cpu_count() + 4)
+    # The loop, the journal's thread, the writers, and the few of asyncio's own pool.
+    assert threads <= 2 + courier.WRITERS + min(32, os.cpu_count() + 4)
 
 
 def everything_written(folder: Path) -> dict[str, bytes]:

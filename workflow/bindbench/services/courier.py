@@ -36,6 +36,7 @@ from .requests import Request
 from .spool import Run, try_lock
 from .store import Store, make_header
 
+WRITERS = 4
 IDLE_S = 2.0  # without a run for so long, the courier ends
 TICK_S = 0.02
 LOCK_PATIENCE_S = 3.0
@@ -64,8 +65,9 @@ class Courier:
         self.queue: deque[str] = deque()
         self.wanted: dict[str, Wanted] = {}  # by key of the first try: queued or being asked
         self.tasks: dict[str, asyncio.Task] = {}
-        # One thread writes, fsyncs and decodes, so that 200 answers in flight never wait for a disk.
-        self.writer = ThreadPoolExecutor(1, "writer")
+        # A few threads fsync and decode, so that the loop never waits for a disk; one of its own keeps the journal's order.
+        self.writers = ThreadPoolExecutor(WRITERS, "writer")
+        self.scribe = ThreadPoolExecutor(1, "scribe")
         self.journal = Journal(store)
         self.unsent: list[dict] = []
         self.flush: asyncio.Task | None = None
@@ -95,7 +97,8 @@ class Courier:
             await asyncio.sleep(TICK_S)
         self._look_for_runs()  # the last news
         await self.clients.close()
-        self.writer.shutdown()
+        self.writers.shutdown()
+        self.scribe.shutdown()
         self.journal.close()
 
     def end(self) -> None:
@@ -143,7 +146,7 @@ class Courier:
                 del self.wanted[key]
 
     def _finished(self, key: str, task: asyncio.Task) -> None:
-        """Whatever happened inside, the runs hear of it."""
+        """Whatever happened inside, every run that wants the request by now hears of it."""
         wanted = self.wanted.pop(key)
         del self.tasks[key]
         error = task.exception()
@@ -152,7 +155,9 @@ class Courier:
                 say("".join(traceback.format_exception(error)))
             reason = redacted(str(error) or type(error).__name__)
             self._tell(wanted, key=key, state="failed", reason=reason)
-        elif not task.result() and self._is_wanted(wanted):
+        elif task.result():
+            self._tell(wanted, key=key, state=task.result())
+        elif self._is_wanted(wanted):
             # A run came to want it just when it was given up.
             self.wanted[key] = wanted
             self.queue.append(key)
@@ -182,26 +187,24 @@ class Courier:
 
     # One request ---------------------------------------------------------------------------------------------------
 
-    async def _serve(self, wanted: Wanted) -> bool:
+    async def _serve(self, wanted: Wanted) -> str | None:
         """Gets one answer into the store: a further try for each broken payload, further calls for passing errors.
 
-        Returns False when it was left unasked because nobody wanted it any more, or the runs have to stop.
+        Returns the news: stored, or batch when it is part of one; None when it was left unasked because nobody wanted it
+        any more, or because the runs have to stop.
         """
-        first = wanted.request
         for number in range(1, self.settings.max_attempts_payload + 1):
-            request = first.at_try(number)
+            request = wanted.request.at_try(number)
             header = await self._in_writer(self.store.verify, request.key)
             if header is None:
                 if self._is_in_a_batch(request):
-                    self._tell(wanted, key=first.key, state="batch")
-                    return True
+                    return "batch"
                 header = await self._ask(wanted, request)
                 if header is None:
-                    return False
+                    return None
             if header["final"]:
                 break
-        self._tell(wanted, key=first.key, state="stored")
-        return True
+        return "stored"
 
     def _is_in_a_batch(self, request: Request) -> bool:
         """No batch is made while a courier lives, but one may have ended."""
@@ -350,7 +353,7 @@ class Courier:
     # Disk ----------------------------------------------------------------------------------------------------------
 
     async def _in_writer(self, function, *arguments):
-        return await asyncio.get_running_loop().run_in_executor(self.writer, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.writers, function, *arguments)
 
     async def _journal(self, record: dict) -> None:
         """Durable when it returns; the intents of one turn of the loop share one fsync."""
@@ -362,7 +365,7 @@ class Courier:
     async def _flush(self) -> None:
         await asyncio.sleep(0)
         records, self.unsent, self.flush = self.unsent, [], None
-        await self._in_writer(self.journal.sent, records)
+        await asyncio.get_running_loop().run_in_executor(self.scribe, self.journal.sent, records)
 
 
 def budget_message(budget: float, spent: float, expected: float) -> str:

@@ -5,6 +5,7 @@ import os
 from ..errors import UserError
 from ..files import sha256
 
+PROTOCOL = 1  # of the spool's files; runs of another one do not share a courier
 VARIABLES = {"openai": ("OPENAI_API_KEY",), "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
 
 
@@ -30,4 +31,4 @@ def redacted(text: str) -> str:
 def fingerprint(settings_json: str) -> str:
     """Tells whether two runs buy with the same settings and keys; a key cannot be computed from it."""
     keys = [os.environ.get(name, "") for names in VARIABLES.values() for name in names]
-    return sha256("\0".join([settings_json, *keys]))[:16]
+    return sha256("\0".join([str(PROTOCOL), settings_json, *keys]))[:16]

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from ..errors import UserError
 from ..files import canonical_json
 from .requests import Request
 from .store import Store
@@ -58,7 +59,12 @@ class Lease:
         # Under another name until it is locked, so that the courier never sees it unlocked.
         hidden = self._requests.with_suffix(".new")
         self._file = hidden.open("ab", buffering=0)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        except OSError as error:
+            raise UserError(
+                f"services.store: {store.root}: its file system has no locks ({error.strerror}); name another folder"
+            ) from None
         self._write({"fingerprint": fingerprint})
         hidden.rename(self._requests)
         self._news = self._requests.with_suffix(".news")
