@@ -79,6 +79,9 @@ def test_chunks_respect_the_limits(server, settings, monkeypatch):
     monkeypatch.setattr(batches, "OPENAI_BYTES", 2200)
     list(answers([question("x" * 200 + str(i)) for i in range(4)], settings))
     assert len(server.control("seen")["batches"]) == 5
+    monkeypatch.setattr(batches, "GEMINI_IMAGES", 2)
+    list(answers(gemini_pictures(5), settings))
+    assert len(server.control("seen")["batches"]) == 8
 
 
 @pytest.mark.parametrize("service", ["openai", "gemini"])

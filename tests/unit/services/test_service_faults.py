@@ -78,11 +78,58 @@ def test_one_fault_of_a_picture_is_got_over(server, settings, fault):
     assert server.counts() == [1, 1, 2]
 
 
-@pytest.mark.parametrize("fault", ["half_base64", "no_image", "wrong_json", "cut", "length"])
+def gemini_error(code: int, status: str, reason: str = "") -> dict:
+    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}]
+    return {
+        "fault": "status",
+        "status": code,
+        "body": {"error": {"code": code, "message": "on order", "status": status, "details": details}},
+    }
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *({"fault": name} for name in ("half_base64", "no_image", "wrong_json", "cut", "cut_half", "length")),
+        gemini_error(429, "RESOURCE_EXHAUSTED"),
+        gemini_error(503, "UNAVAILABLE"),
+    ],
+    ids=lambda fault: f"{fault['fault']}{fault.get('status', '')}",
+)
 def test_one_fault_of_gemini_is_got_over(server, settings, fault):
-    server.faults({"fault": fault})
+    server.faults(fault)
     assert bought([gemini_picture()], settings)[0].accepted
     assert server.counts() == [2]
+
+
+def test_gemini_s_retry_after_is_respected(server, settings):
+    server.faults({**gemini_error(429, "RESOURCE_EXHAUSTED"), "headers": {"Retry-After": "1"}})
+    start = time.monotonic()
+    assert bought([gemini_picture()], settings)[0].accepted
+    assert time.monotonic() - start >= 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        gemini_error(400, "INVALID_ARGUMENT", "API_KEY_INVALID"),
+        gemini_error(403, "PERMISSION_DENIED"),
+        gemini_error(404, "NOT_FOUND"),
+    ],
+    ids=["wrong key", "forbidden", "unknown model"],
+)
+def test_gemini_s_trouble_with_key_or_model_stops_the_run(server, settings, fault):
+    server.faults({**fault, "times": 99})
+    with pytest.raises(UserError, match=r"gemini (refuses the key or the account|knows no model)"):
+        bought([gemini_picture(f"{i}") for i in range(30)], settings)
+    assert sum(server.counts()) <= settings.concurrency
+
+
+def test_gemini_s_refusal_of_a_request_is_final(server, settings):
+    server.faults(gemini_error(400, "INVALID_ARGUMENT"))
+    assert "invalid request (400 INVALID_ARGUMENT" in bought([gemini_picture()], settings)[0].reason
+    bought([gemini_picture()], settings)
+    assert server.counts() == [1]
 
 
 @pytest.mark.parametrize("fault", ["wrong_schema", "not_json", "length", "wrong_json", "cut_half"])

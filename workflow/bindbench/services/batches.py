@@ -38,6 +38,7 @@ from .wire import ENDPOINTS, gemini_contents, openai_body
 
 OPENAI_BYTES = 190_000_000
 GEMINI_BYTES = 15_000_000
+GEMINI_IMAGES = 50  # all answers of an inline batch come in one response
 LOOKS = 4  # how often a batch whose making was not confirmed is looked for, before it is made again
 ROUNDS_WITHOUT_PROGRESS = 3
 HTTP_OF_GRPC = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 13: 500, 14: 503, 16: 401}
@@ -191,7 +192,10 @@ def _chunks(requests: list[Request], settings: Services) -> Iterator[list[Reques
         groups.setdefault((request.service, request.kind, request.model), []).append(request)
     for group in groups.values():
         most = settings.batch_images if wants_image(group[0]) else settings.batch_requests
-        most_bytes = GEMINI_BYTES if group[0].service == "gemini" else OPENAI_BYTES
+        most_bytes = OPENAI_BYTES
+        if group[0].service == "gemini":
+            most_bytes = GEMINI_BYTES
+            most = min(most, GEMINI_IMAGES) if wants_image(group[0]) else most
         chunk, size = [], 0
         for request in group:
             length = _wire_bytes(request)
