@@ -218,6 +218,13 @@ def test_retry_after_is_respected_by_all_requests_to_the_service(server, setting
     assert time.monotonic() - start >= 1
 
 
+def test_a_long_wait_is_told(server, settings, monkeypatch, capsys):
+    monkeypatch.setattr(courier, "LONG_WAIT_S", 0.5)
+    server.faults({"fault": "status", "status": 429, "code": "rate_limit", "headers": {"Retry-After": "1"}})
+    bought(pictures(1), settings)
+    assert "services: openai asks to wait 1 s (429 rate_limit" in capsys.readouterr().err
+
+
 def test_passing_errors_that_last_end_the_run_and_leave_it_resumable(server, settings):
     server.faults({"fault": "status", "status": 503, "match": "picture 1", "times": 99})
     few = settings.model_copy(update={"max_retries": 2})

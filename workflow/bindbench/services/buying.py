@@ -170,6 +170,8 @@ class _Desk:
         for line in news:
             if "stop" in line:
                 raise UserError(line["stop"])
+            if "note" in line:
+                print(f"services: {line['note']}", file=sys.stderr)
             requests = self.waiting.pop(line.get("key"), [])
             if line.get("state") == "failed":
                 self._failed(requests, line.get("reason", ""))

@@ -37,6 +37,7 @@ from .spool import Run, try_lock
 from .store import Store, make_header
 
 WRITERS = 4
+LONG_WAIT_S = 30.0  # a person is told of waits from here on
 IDLE_S = 2.0  # without a run for so long, the courier ends
 TICK_S = 0.02
 LOCK_PATIENCE_S = 3.0
@@ -242,6 +243,11 @@ class Courier:
             if judgement.retry_after_s is not None:
                 until = time.monotonic() + judgement.retry_after_s
                 self.not_before[request.service] = max(self.not_before.get(request.service, 0), until)
+                if judgement.retry_after_s >= LONG_WAIT_S:
+                    self._tell(
+                        wanted,
+                        note=f"{request.service} asks to wait {judgement.retry_after_s:.0f} s ({judgement.reason})",
+                    )
             if retry < self.settings.max_retries:
                 await self._sleep(backoff_s(retry, self.settings), wanted)
         raise Unanswered(judgement.reason)

@@ -1,7 +1,8 @@
 """Between a run and the courier: a run's wishes and the courier's news, as two growing files of JSON lines.
 
     spool/<run>.requests   written by the run: its fingerprint, then one request a line
-    spool/<run>.news       written by the courier: {"key", "state": stored | failed | batch} or {"stop": reason}
+    spool/<run>.news       written by the courier: {"key", "state": stored | failed | batch}, {"stop": reason} or
+                           {"note": text for people}
 
 The run holds a lock on its .requests file for as long as it lives: the kernel lets go of it when the run dies, however it
 dies. That is how the courier knows whether anybody still wants an answer. Nothing here has to outlive a power cut, so
