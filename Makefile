@@ -3,7 +3,7 @@ PYTHON ?= python3
 CORES ?= all
 CONFIG ?= config/config.yaml
 BIN := .venv/bin
-GROUPS := workflow questions scenes embed score dev
+GROUPS := workflow questions scenes services embed score dev
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
 # `make table2 CONFIG=config/tiny.yaml`: merged over config/config.yaml
 ifneq ($(CONFIG),config/config.yaml)
@@ -43,8 +43,10 @@ lock: .venv/uv  ## requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml $(GROUPS:%=--group %) --universal --generate-hashes --no-emit-index-url --no-header -q -o requirements.lock
 
 benchmarks: .venv/ready  ## speed and memory against peers (in an environment of their own), into benchmarks/*.md
-	$(BIN)/uv venv -q --allow-existing --system-site-packages .venv/peers
-	cd benchmarks && for script in *.py; do ../$(BIN)/python $$script; done
+	$(BIN)/uv venv -q --allow-existing .venv/peers
+	$(BIN)/uv pip install -q --python .venv/peers/bin/python -r requirements.lock ranx torchmetrics pybullet
+	$(BIN)/uv pip install -q --python .venv/peers/bin/python --no-deps --no-build-isolation -e .
+	cd benchmarks && for script in embedding planning renderer scoring services; do ../.venv/peers/bin/python $$script.py || exit 1; done
 
 clean:  ## removes results/, which holds the caches too
 	rm -rf results .snakemake
@@ -56,6 +58,6 @@ clean:  ## removes results/, which holds the caches too
 	touch .venv/uv
 
 .venv/ready: .venv/uv requirements.lock pyproject.toml
-	$(BIN)/uv pip install -q --require-hashes -r requirements.lock
+	$(BIN)/uv pip install -q --require-hashes --compile-bytecode -r requirements.lock
 	$(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
 	touch .venv/ready

@@ -25,6 +25,7 @@ settings = checked_settings()
 
 include: "rules/questions.smk"
 include: "rules/scenes.smk"
+include: "rules/screening.smk"
 include: "rules/embed.smk"
 include: "rules/score.smk"
 include: "rules/figures.smk"

@@ -1,6 +1,6 @@
 """How long Snakemake plans the paper's config, and how many jobs that is. Goals: under 15 s, under 500 jobs.
 
-    python benchmarks/planning.py        writes benchmarks/planning.md
+python benchmarks/planning.py        writes benchmarks/planning.md
 """
 
 import re

@@ -15,6 +15,11 @@ from bindbench.config.versions import VERSIONS
 from bindbench.files import canonical_json
 from bindbench.paths import resolve
 
+# Settings of paid services change no result (where the store is, how many calls at once, how much may be spent), so they reach
+# programs through this file, which is no input: raising the budget runs nothing again.
+SERVICES_FILE = str(support.SERVICES)
+
+
 # Programs find the package, and outside conda the interpreter that runs Snakemake, whatever the caller's PATH is.
 shell.prefix(
     support.shell_prefix(WORKFLOW, workflow.deployment_settings.deployment_method)
@@ -36,7 +41,7 @@ def checked_settings():
 
 
 def note_start():
-    support.note_start()
+    support.note_start(settings)
 
 
 support.release_stale_lock()
@@ -49,13 +54,7 @@ def stage_config(name):
 
 def config_of_results():
     """The sections behind the tables, for their manifest. Each is a param of a rule above them already."""
-    values = settings.model_dump(
-        mode="json", include={"vocabulary", "questions", "scenes", "models", "tables"}
-    )
-    return canonical_json(
-        values
-        | {"embedders": {name: config["embedders"][name] for name in settings.models}}
-    )
+    return canonical_json(support.settings_behind_tables(settings, is_screened()))
 
 
 def vocabulary_lists():
@@ -96,8 +95,50 @@ def embedding_cache(wildcards, output):
     return str(Path(output.embeddings).parents[2] / "cache/embeddings")
 
 
-def image_shards():
-    return [f"{index:04d}" for index in range(support.shard_count(settings))]
+def image_tables():
+    return [
+        f"<results>/saber/images/{index:04d}.parquet"
+        for index in range(support.shard_count(settings))
+    ]
+
+
+def screening_journal():
+    """People's verdicts, once there are any: rejected scenes are made again."""
+    return (
+        [settings.screening.journal]
+        if Path(settings.screening.journal).exists()
+        else []
+    )
+
+
+def is_screened():
+    """Whether verdicts can leave a question out; the embedded renderer's scenes are right until somebody rejects one."""
+    images = any(
+        "image" in settings.embedders[model].modalities for model in settings.models
+    )
+    return images and (
+        settings.scenes.renderer != "builtin" or bool(screening_journal())
+    )
+
+
+def scored(table):
+    """The questions or scenes that are scored: all, or those that the screening left."""
+    folder = "saber/screened" if is_screened() else "saber"
+    return f"<results>/{folder}/{table}.parquet"
+
+
+def screening_counts():
+    return ["<results>/saber/screened/counts.json"] if is_screened() else []
+
+
+def image_costs():
+    """What each shard of bought images cost."""
+    bought = settings.scenes.renderer != "builtin"
+    return (
+        [table.replace(".parquet", ".json") for table in image_tables()]
+        if bought
+        else []
+    )
 
 
 def embeddings_of(wildcards):

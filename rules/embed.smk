@@ -31,7 +31,7 @@ rule embed_texts:
 
 rule embed_images:
     input:
-        images=expand(rules.render_scenes.output.images, shard=image_shards()),
+        images=image_tables(),
         weights=embedder_folder,
     output:
         embeddings="<results>/embeddings/{model}/saber.image.parquet",

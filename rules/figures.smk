@@ -49,9 +49,9 @@ rule plot_saber:
 rule draw_answer_sheet:
     input:
         scores=expand("<results>/saber/scores/{model}.parquet", model=settings.models),
-        questions=rules.sample_questions.output.questions,
-        scenes=rules.sample_questions.output.scenes,
-        images=expand(rules.render_scenes.output.images, shard=image_shards()),
+        questions=scored("questions"),
+        scenes=scored("scenes"),
+        images=image_tables(),
     output:
         sheet=report(
             "<results>/saber_answers.html",

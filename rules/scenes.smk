@@ -1,89 +1,18 @@
-# From scenes to images: section A.4.
-# Images lie beside their shard's table and are no outputs of their own: Snakemake would delete what a killed job had finished.
-rule fetch_shapes:
-    output:
-        shapes="<results>/scenes/noto.json",
-    log:
-        "<logs>/fetch_shapes.log",
-    benchmark:
-        "<benchmarks>/fetch_shapes.jsonl"
-    conda:
-        "../envs/scenes.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        version=VERSIONS["shapes"],
-    message:
-        "Fetching the Noto shapes (3 MB, once)"
-    shell:
-        "python -m bindbench fetch-shapes --shapes {output.shapes:q} 2> {log:q}"
+# From scenes to images (section A.4), by whom the config says, and people's verdicts on them.
+if settings.scenes.renderer == "builtin":
 
+    include: "builtin_images.smk"
 
-rule build_reliefs:
-    input:
-        vocabulary=vocabulary_lists(),
-        drawings=vocabulary_drawings(),
-        shapes=rules.fetch_shapes.output.shapes,
-    output:
-        reliefs="<results>/scenes/reliefs.bin",
-    log:
-        "<logs>/build_reliefs.log",
-    benchmark:
-        "<benchmarks>/build_reliefs.jsonl"
-    conda:
-        "../envs/scenes.yaml"
-    threads: 2
-    resources:
-        mem_mb=2000,
-        runtime=20,
-    params:
-        vocabulary=stage_config("vocabulary"),
-        version=VERSIONS["scenes"],
-    message:
-        "Turning the shapes into reliefs"
-    shell:
-        "python -m bindbench build-reliefs"
-        " --shapes {input.shapes:q} --reliefs {output.reliefs:q} --workers {threads}"
-        " --vocabulary {params.vocabulary:q} 2> {log:q}"
+else:
 
-
-rule render_scenes:
-    input:
-        scenes=rules.sample_questions.output.scenes,
-        vocabulary=vocabulary_lists(),
-        reliefs=rules.build_reliefs.output.reliefs,
-    output:
-        images="<results>/saber/images/{shard}.parquet",
-    log:
-        "<logs>/render_scenes/{shard}.log",
-    benchmark:
-        "<benchmarks>/render_scenes/{shard}.jsonl"
-    conda:
-        "../envs/scenes.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=60,
-    params:
-        config=stage_config("scenes"),
-        vocabulary=stage_config("vocabulary"),
-        version=VERSIONS["scenes"],
-    message:
-        "Rendering shard {wildcards.shard}"
-    shell:
-        "python -m bindbench render-scenes --scenes {input.scenes:q} --shard {wildcards.shard}"
-        " --reliefs {input.reliefs:q}"
-        " --images {output.images:q} --vocabulary {params.vocabulary:q} --config {params.config:q}"
-        " --version {params.version} 2> {log:q}"
+    include: "bought_images.smk"
 
 
 rule draw_contact_sheet:
     input:
         scenes=rules.sample_questions.output.scenes,
         questions=rules.sample_questions.output.questions,
-        images=expand(rules.render_scenes.output.images, shard=image_shards()),
+        images=image_tables(),
     output:
         sheet=report(
             "<results>/saber_scenes.html",

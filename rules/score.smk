@@ -2,8 +2,8 @@
 rule score_saber:
     input:
         unpack(embeddings_of),
-        questions=rules.sample_questions.output.questions,
-        scenes=rules.sample_questions.output.scenes,
+        questions=scored("questions"),
+        scenes=scored("scenes"),
     output:
         scores="<results>/saber/scores/{model}.parquet",
     log:
@@ -38,9 +38,11 @@ rule tabulate_saber:
             for model in settings.models
             for modality in settings.embedders[model].modalities
         ],
-        questions=rules.sample_questions.output.questions,
-        scenes=rules.sample_questions.output.scenes,
+        questions=scored("questions"),
+        scenes=scored("scenes"),
         vocabulary=vocabulary_lists(),
+        costs=image_costs(),
+        screening=screening_counts(),
         reference=str(resolve("resources/reference/saber_paper.csv")),
     output:
         table2=report(
@@ -94,6 +96,11 @@ rule tabulate_saber:
         vocabulary=stage_config("vocabulary"),
         models=list(settings.models),
         behind=config_of_results(),
+        more=lambda wildcards, input: " ".join(
+            f"--{kind} {' '.join(input[kind])}"
+            for kind in ("costs", "screening")
+            if input[kind]
+        ),
         version=VERSIONS["tables"],
     message:
         "Making the tables of SABER"
@@ -101,4 +108,4 @@ rule tabulate_saber:
         "python -m bindbench tabulate-saber --scores {input.scores:q} --facts {input.facts:q} --models {params.models:q}"
         " --questions {input.questions:q} --scenes {input.scenes:q} --reference {input.reference:q}"
         " --table2 {output.table2:q} --manifest {output.manifest:q} --vocabulary {params.vocabulary:q}"
-        " --config {params.config:q} --behind {params.behind:q} 2> {log:q}"
+        " --config {params.config:q} --behind {params.behind:q} {params.more} 2> {log:q}"

@@ -41,6 +41,8 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "questions": {"digest": sha256(canonical_json([questions, scenes]))},
         "shapes": {"digest": sha256_of_file(shapes)},
         "scenes": {"numbers": _scenes(vocabulary, scenes, shapes, folder)},
+        "bought_scenes": {"digest": _bought_scenes(scenes)},
+        "screening": {"digest": _screening(scenes, folder)},
         "embedding": {"numbers": _embedding(scenes, folder)},
         "scoring": {"numbers": _scoring(folder)},
         "tables": {"digest": _tables(vocabulary, folder)},
@@ -72,6 +74,35 @@ def _scenes(vocabulary, scenes: list[dict], shapes: Path, folder: Path) -> list[
         image = Image.open(folder / row["path"]).convert("RGB").resize((12, 12), Image.Resampling.BOX)
         numbers += np.asarray(image).ravel().tolist()
     return numbers
+
+
+def _bought_scenes(scenes: list[dict]) -> str:
+    """The keys of the requests: another key would be bought again."""
+    from bindbench.saber.bought_images import scene_request
+
+    settings = Scenes(renderer="openai", image_px=1024)
+    return sha256("".join(scene_request(row, settings, attempt).key for row in scenes[:6] for attempt in (0, 1)))
+
+
+def _screening(scenes: list[dict], folder: Path) -> str:
+    """One scene rejected, one open, of a generator's images."""
+    from bindbench.config.screening import Screening
+    from bindbench.review.journal import verdict_line
+    from bindbench.saber.screening import collect_verdicts, screen_questions
+
+    drawn = {"path": "", "flipped": False, "renderer": "openai/x", "verdict": "open"}
+    images = {scene["scene"]: sha256(scene["scene"]) for scene in scenes}
+    write_table(IMAGES, [{"scene": s, "sha256": d, **drawn} for s, d in images.items()], folder / "bought.parquet")
+    names = list(images)
+    lines = [verdict_line(name, images[name], "accepted", None, None) for name in names[1:]]
+    lines.append(verdict_line(names[7], images[names[7]], "rejected", "extra object", None))
+    (folder / "journal.jsonl").write_text("".join(canonical_json(line) + "\n" for line in lines))
+    collect_verdicts([folder / "bought.parquet"], folder / "journal.jsonl", folder / "verdicts.parquet")
+    paths = [folder / name for name in ("questions.parquet", "scenes.parquet", "verdicts.parquet")]
+    outputs = [folder / name for name in ("kept_questions.parquet", "kept_scenes.parquet", "counts.json")]
+    screen_questions(*paths, Screening(), *outputs)
+    kept = read_table(QUESTIONS, outputs[0])["question"].to_pylist()
+    return sha256(canonical_json([kept, json.loads(outputs[2].read_text())]))
 
 
 def _embedding(scenes: list[dict], folder: Path) -> list[float]:

@@ -34,11 +34,15 @@ CASES = {
     "questions.nested": (4, FROM_QUESTIONS),
     "questions.min_moved": (2, set()),  # the only possible value at N = 3, so nothing changes and nothing runs
     "scenes.renderer": ("builtin", set()),  # the only one
+    "scenes.model": ("another", FROM_RENDERING),
+    "scenes.quality": ("low", FROM_RENDERING),
     "scenes.image_px": (200, FROM_RENDERING),
     "scenes.seed": (1, FROM_RENDERING),
     "scenes.flip_probability": (0.25, FROM_RENDERING),
     "scenes.shard_size": (61, FROM_RENDERING),
     "models": (["nano", "minilm"], TABLES),
+    "screening.journal": ("elsewhere.jsonl", set()),  # nobody has judged anything yet
+    "screening.require_verdict": (True, set()),  # the embedded renderer's scenes count as accepted
     "tables.confidence": (0.9, {"tabulate_saber", "plot_saber"}),
     "tables.bootstrap_samples": (300, {"tabulate_saber", "plot_saber"}),
     "tables.seed": (1, {"tabulate_saber", "plot_saber"}),

@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 from . import __version__
-from .config import load, stage_from_json
+from .config import Config, load, stage_from_json
 from .config.embedders import Embedder
 from .config.questions import Questions, Vocabulary
 from .config.scenes import Scenes
 from .config.scoring import Figures, Tables
+from .config.screening import Screening
+from .config.services import Services
 from .errors import UserError
 
 
@@ -103,16 +105,106 @@ def build_reliefs(options) -> None:
     )
 
 
-def render_scenes(options) -> None:
-    from .scenes.images import render_shard
+def _shard(options) -> tuple[list[dict], dict[str, int]]:
+    """Rows of one shard, and the attempts of its scenes that were rejected."""
+    from .review.journal import read_journal
     from .tables import SCENES, read_table
 
-    scenes = read_table(SCENES, options.scenes)
     size = options.config.shard_size
-    rows = scenes.slice(options.shard * size, size).to_pylist()
-    render_shard(
-        rows, _vocabulary(options.vocabulary), options.reliefs, options.config, options.images, options.version
+    rows = read_table(SCENES, options.scenes).slice(options.shard * size, size).to_pylist()
+    journals = [read_journal(path) for path in options.journal]
+    attempts = {row["scene"]: sum(len(journal.rejected_images(row["scene"])) for journal in journals) for row in rows}
+    return rows, attempts
+
+
+def _shard(options) -> tuple[list[dict], dict[str, int]]:
+    """Rows of one shard, and the attempts of its scenes that were rejected."""
+    from .review.journal import read_journal
+    from .tables import SCENES, read_table
+
+    size = options.config.shard_size
+    rows = read_table(SCENES, options.scenes).slice(options.shard * size, size).to_pylist()
+    journals = [read_journal(path) for path in options.journal]
+    attempts = {row["scene"]: sum(len(journal.rejected_images(row["scene"])) for journal in journals) for row in rows}
+    return rows, attempts
+
+
+def render_scenes(options) -> None:
+    from .scenes.images import render_shard
+
+    rows, attempts = _shard(options)
+    vocabulary = _vocabulary(options.vocabulary)
+    render_shard(rows, vocabulary, options.reliefs, options.config, options.images, options.version, attempts)
+
+
+def buy_scenes(options) -> None:
+    from .saber.bought_images import buy_shard
+
+    buy_shard(*_shard(options), options.config, _services(options.services), options.images)
+
+
+def _services(path: Path) -> Services:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: settings of services cannot be read ({error.strerror})") from None
+    return stage_from_json(Services, text)
+
+
+def screen_questions(options) -> None:
+    from .saber.screening import collect_verdicts, screen_questions
+
+    collect_verdicts(options.images, Path(options.config.journal), options.verdicts)
+    screen_questions(
+        *(options.questions, options.scenes, options.verdicts, options.config),
+        *(options.screened_questions, options.screened_scenes, options.counts),
     )
+
+
+def _settings(options) -> Config:
+    """The config of commands that a person calls: config/config.yaml where there is one, then the named files."""
+    default = Path("config/config.yaml")
+    return load([*([default] if default.exists() else []), *options.configfile])
+
+
+def review_scenes(options) -> None:
+    from .review.scenes import serve_review
+
+    saber = options.results / "saber"
+    images = sorted((saber / "images").glob("*.parquet"))
+    if not images:
+        raise UserError(
+            f"{saber / 'images'}: no images yet; make them first: snakemake --cores 8 results/saber_scenes.html"
+        )
+    journal = Path(_settings(options).screening.journal)
+    serve_review(
+        *(saber / "questions.parquet", saber / "scenes.parquet", images, journal),
+        port=options.port, by=options.by, open_browser=not options.no_browser,
+    )  # fmt: skip
+
+
+def store(options) -> None:
+    from .services import commands
+
+    settings = _settings(options).services
+    if options.action == "list":
+        commands.show_store(settings, options.entries)
+    elif options.action == "verify":
+        commands.verify_store(settings)
+    elif options.file is None:
+        raise UserError(f"store {options.action}: name the tar file")
+    elif options.action == "export":
+        commands.export_to(settings, options.file, options.service, options.stage)
+    else:
+        commands.import_from(settings, options.file)
+
+
+def estimate(options) -> None:
+    from .saber.planning import planned_requests
+    from .services.commands import show_estimate
+
+    settings = _settings(options)
+    show_estimate(planned_requests(options.target, options.configfile, settings), settings.services)
 
 
 def draw_contact_sheet(options) -> None:
@@ -168,6 +260,7 @@ def tabulate_saber(options) -> None:
     import json
 
     from .manifest import write_manifest
+    from .saber.costs import read_costs
     from .saber.tabulate import tabulate_saber
 
     scores = dict(zip(options.models, options.scores, strict=True))
@@ -175,7 +268,9 @@ def tabulate_saber(options) -> None:
     tabulate_saber(
         scores, options.questions, options.scenes, vocabulary, options.config, options.reference, options.table2.parent
     )
-    write_manifest(options.manifest, json.loads(options.behind), options.facts)
+    write_manifest(
+        options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs), options.screening
+    )
 
 
 def plot_saber(options) -> None:
@@ -191,6 +286,11 @@ def draw_answer_sheet(options) -> None:
     write_answer_sheet(options.questions, options.scenes, options.images, scores, options.sheet, options.config)
 
 
+JOURNAL = (
+    "--journal",
+    {"type": Path, "nargs": "*", "default": [], "help": "verdicts of the screening, once there are any"},
+)
+CONFIGFILE = ("--configfile", {"nargs": "+", "type": Path, "default": [], "help": "YAML files over config/config.yaml"})
 EMBED = [
     path("--embeddings", "table to write"),
     ("--model", {"required": True, "help": "name of the model, for messages and the record"}),
@@ -233,11 +333,71 @@ COMMANDS = [
             ("--shard", {"type": int, "required": True, "help": "index of the shard"}),
             path("--reliefs", "file of the reliefs"),
             path("--images", "table to write; the images go into a folder beside it"),
+            JOURNAL,
             VOCABULARY,
             section("--config", Scenes, "section scenes"),
             VERSION,
         ],
         render_scenes,
+    ),
+    (
+        "buy-scenes",
+        "Get the images of one shard of the scenes from a paid service.",
+        [
+            SCENES,
+            ("--shard", {"type": int, "required": True, "help": "index of the shard"}),
+            path("--images", "table to write; the images go into a folder beside it, the costs into a JSON file"),
+            JOURNAL,
+            path("--services", "JSON file with the settings of services"),
+            section("--config", Scenes, "section scenes"),
+        ],
+        buy_scenes,
+    ),
+    (
+        "screen-questions",
+        "Leave out the questions of which an image was rejected.",
+        [
+            QUESTIONS,
+            SCENES,
+            IMAGES,
+            path("--verdicts", "table of verdicts to write"),
+            path("--screened-questions", "table to write"),
+            path("--screened-scenes", "table to write"),
+            path("--counts", "JSON file to write"),
+            section("--config", Screening, "section screening"),
+        ],
+        screen_questions,
+    ),
+    (
+        "review-scenes",
+        "Screen the images in a browser on this machine.",
+        [
+            ("--results", {"type": Path, "default": Path("results"), "help": "folder of the results"}),
+            ("--by", {"help": "your name or initials, noted with each verdict"}),
+            ("--port", {"type": int, "default": 0, "help": "port on this machine (0: any)"}),
+            ("--no-browser", {"action": "store_true", "help": "only print the address"}),
+            CONFIGFILE,
+        ],
+        review_scenes,
+    ),
+    (
+        "store",
+        "What was bought: list, verify, export, import.",
+        [
+            ("action", {"choices": ("list", "verify", "export", "import"), "nargs": "?", "default": "list"}),
+            ("file", {"nargs": "?", "type": Path, "help": "tar file to export to or import from"}),
+            ("--entries", {"action": "store_true", "help": "list: a line for each entry"}),
+            ("--service", {"nargs": "+", "default": (), "help": "export: only these services"}),
+            ("--stage", {"nargs": "+", "default": (), "help": "export: only these stages"}),
+            CONFIGFILE,
+        ],
+        store,
+    ),
+    (
+        "estimate",
+        "What a target would buy: requests, tokens, price, and what the store holds already.",
+        [("target", {"help": "a target of Snakemake, such as results/saber_table2.csv"}), CONFIGFILE],
+        estimate,
     ),
     (
         "draw-contact-sheet",

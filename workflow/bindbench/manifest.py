@@ -18,13 +18,18 @@ LIBRARIES = (
 )
 
 
-def write_manifest(path: Path, settings: dict, facts: Sequence[Path]) -> None:
+def write_manifest(
+    path: Path, settings: dict, facts: Sequence[Path], costs: dict | None = None, screening: Path | None = None
+) -> None:
     """Writes the manifest.
 
     settings: the config sections that shaped the tables, by name; every seed in them is also listed by itself.
     facts: the JSON files beside the embeddings, one for each model and modality.
-    Raises UserError when one of them is missing or broken.
+    costs: of what was bought for the tables: requests, refused, cost_usd, tokens. screening: JSON with the counts of
+        questions that were scored and left out.
+    Raises UserError when one of the files is missing or broken.
     """
+    costs = costs or {"cost_usd": 0.0, "tokens": {}}
     embeddings = [_read_facts(fact) for fact in facts]
     write_json(
         path,
@@ -38,9 +43,10 @@ def write_manifest(path: Path, settings: dict, facts: Sequence[Path]) -> None:
             "seeds": dict(_seeds(settings)),
             "embeddings": embeddings,
             "embedding_seconds": round(sum(fact.get("seconds") or 0 for fact in embeddings), 1),
-            # Nothing in these stages is paid for: no service counts tokens, and no price applies.
-            "tokens": 0,
-            "money_usd": None,
+            "bought": costs,
+            "tokens": sum(costs["tokens"].values()),
+            "money_usd": costs["cost_usd"],
+            "screening": _read_facts(screening) if screening else None,
         },
     )
 

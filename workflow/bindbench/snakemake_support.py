@@ -14,11 +14,13 @@ from .config import Config, check
 from .config.questions import Vocabulary
 from .config.reading import read_yaml
 from .errors import UserError
+from .files import write_json
 from .paths import resolve
 from .vocabulary import read_vocabulary
 
 LOCKS = Path(".snakemake/locks")
 NOTE = Path(".snakemake/bindbench.json")
+SERVICES = Path(".snakemake/bindbench.services.json")
 
 
 def checked_settings(config: dict, configfiles: list) -> Config:
@@ -53,6 +55,13 @@ def _check_files(settings: Config, source) -> None:
                 raise UserError(
                     f"{source('embedders', name, key)}: embedders.{name}.{key}: no such folder (got {path!r})"
                 )
+
+
+def settings_behind_tables(settings: Config, screened: bool) -> dict:
+    """Every section that shapes SABER's tables; of the embedders those that are measured."""
+    sections = {"vocabulary", "questions", "scenes", "models", "tables"} | ({"screening"} if screened else set())
+    embedders = {name: settings.embedders[name].model_dump(mode="json") for name in settings.models}
+    return settings.model_dump(mode="json", include=sections) | {"embedders": embedders}
 
 
 def drawings(settings: Vocabulary) -> list[str]:
@@ -102,10 +111,10 @@ def shard_count(settings: Config) -> int:
     return -(-images // settings.scenes.shard_size)
 
 
-def note_start() -> None:
-    """Remembers which process holds the working directory's lock."""
-    NOTE.parent.mkdir(exist_ok=True)
-    NOTE.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())}))
+def note_start(settings: Config) -> None:
+    """Remembers which process holds the working directory's lock, and writes the services' settings for the programs."""
+    write_json(NOTE, {"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())})
+    write_json(SERVICES, settings.services.model_dump(mode="json"))
 
 
 def release_stale_lock() -> None:

@@ -21,7 +21,7 @@ from bindbench.errors import UserError
         ({"scenes": {"image_px": "big"}}, "x.yaml: scenes.image_px: input should be a valid integer"),
         ({"scenes": {"image_px": 10}}, "x.yaml: scenes.image_px: must be >= 64 (got 10)"),
         ({"scenes": {"flip_probability": 1.5}}, "x.yaml: scenes.flip_probability: must be <= 1 (got 1.5)"),
-        ({"scenes": {"renderer": "blender"}}, "x.yaml: scenes.renderer: must be one of 'builtin' (got 'blender')"),
+        ({"scenes": {"renderer": "blender"}}, "x.yaml: scenes.renderer: must be one of 'builtin' or 'openai' (got 'blender')"),
         ({"scenes": None}, "x.yaml: scenes: input should be"),
         ({"tables": {"confidence": 1}}, "x.yaml: tables.confidence: must be < 1 (got 1)"),
         ({"questions": {"object_counts": [2, 2]}}, "x.yaml: questions.object_counts: must ascend without repeats"),

@@ -27,7 +27,13 @@ def test_manifest_names_config_versions_seeds_models_and_costs(tmp_path):
     assert manifest["embeddings"][0]["identity"]["revision"] == "abc"
     assert manifest["embedding_seconds"] == pytest.approx(21.75, abs=0.1)
     assert manifest["tokens"] == 0
-    assert manifest["money_usd"] is None
+    assert manifest["money_usd"] == 0
+    bought = {"requests": 5, "refused": 1, "cost_usd": 0.27, "tokens": {"input_text": 300, "output_image": 8835}}
+    (tmp_path / "counts.json").write_text('{"questions": 9, "left_out_rejected": 2}')
+    write_manifest(tmp_path / "manifest.json", SETTINGS, facts, bought, tmp_path / "counts.json")
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert (manifest["money_usd"], manifest["tokens"], manifest["bought"]["refused"]) == (0.27, 9135, 1)
+    assert manifest["screening"]["left_out_rejected"] == 2
 
 
 def test_missing_or_broken_record_is_named(tmp_path):

@@ -9,6 +9,8 @@ VERSIONS = {
     "questions": 1,
     "shapes": 1,
     "scenes": 1,
+    "bought_scenes": 1,
+    "screening": 1,
     "embedding": 1,
     "scoring": 1,
     "tables": 1,

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from ..errors import UserError
 
-STAGES = ("questions", "scenes", "embed", "score")
+STAGES = ("questions", "scenes", "services", "embed", "score")
 PYTHON = "3.11"
 
 

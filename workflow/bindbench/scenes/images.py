@@ -53,10 +53,12 @@ def render_shard(
     settings: Scenes,
     manifest: Path,
     version: int,
+    attempts: Mapping[str, int] | None = None,
 ) -> None:
     """Renders the scenes (rows of tables.SCENES) into the folder that the manifest is named after, then writes it.
 
     results/saber/images/0003.parquet lists the files results/saber/images/0003/SCENE.png.
+    attempts: how many images of a scene people rejected, by scene; each attempt scatters the objects anew.
     Raises UserError: an object or attribute is not in the vocabulary, has no relief, or names an unknown material.
     """
     check_vocabulary(vocabulary)
@@ -64,7 +66,7 @@ def render_shard(
     reliefs = read_reliefs(reliefs_path)
     folder = Path(manifest).with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    plans = [_plan(row, vocabulary, reliefs, settings, version) for row in rows]
+    plans = [_plan(row, (attempts or {}).get(row["scene"], 0), vocabulary, reliefs, settings, version) for row in rows]
     kept = _kept(folder, {plan["scene"]: sha256(canonical_json(plan)) for plan in plans})
     hashes = {}
     with (folder / INDEX).open("a", encoding="utf-8") as index:
@@ -91,7 +93,7 @@ def render_shard(
     )
 
 
-def _plan(row: dict, vocabulary: Vocabulary, reliefs: ReliefFile, settings: Scenes, version: int) -> dict:
+def _plan(row: dict, attempt: int, vocabulary: Vocabulary, reliefs: ReliefFile, settings: Scenes, version: int) -> dict:
     """Everything that determines a scene's pixels."""
     objects = []
     for binding in row["bindings"]:
@@ -108,7 +110,7 @@ def _plan(row: dict, vocabulary: Vocabulary, reliefs: ReliefFile, settings: Scen
     return {
         "scene": row["scene"],
         "objects": objects,
-        "layout_seed": f"{settings.seed}/{row['scene']}",
+        "layout_seed": f"{settings.seed}/{row['scene']}" + (f"/{attempt}" if attempt else ""),
         "flipped": is_flipped(settings.seed, row["scene"], settings.flip_probability),
         "image_px": settings.image_px,
         "version": version,
