@@ -313,7 +313,13 @@ def test_a_damaged_journal_is_told_at_the_start(saber):
 def test_a_press_is_on_disk_when_it_is_called_saved(saber, monkeypatch):
     synced = []
     real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(saber.journal.read_text()), real(descriptor)))
+
+    def fsync(descriptor):
+        if os.path.samestat(os.fstat(descriptor), saber.journal.stat()):
+            synced.append(saber.journal.read_text())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
     with serving(saber, by="Ada") as client:
         status, answer = client.press(judged(saber, "i2-0.query", "rejected", " wrong \n object "))
         assert status == 200 and answer["standings"]["i2-0.query"]["reason"] == "wrong object"

@@ -166,6 +166,28 @@ def test_two_programs_that_append_at_once_lose_no_line(tmp_path, repository):
         assert [line["scene"] for line in lines if line["by"] == name] == [f"{name}-{number}" for number in range(150)]
 
 
+COUNTER = """
+import sys
+from bindbench.review.journal import Journal, verdict_line
+journal = Journal(sys.argv[1])
+
+def next_number():
+    standing = journal.standing("counter", "a" * 64)
+    return [verdict_line("counter", "a" * 64, "open", str(int(standing["reason"]) + 1 if standing else 1), None)]
+
+for _ in range(200):
+    journal.append(next_number)
+"""
+
+
+def test_nobody_writes_between_what_decides_and_its_line(tmp_path, repository):
+    path = tmp_path / "j.jsonl"
+    counters = [subprocess.Popen([sys.executable, "-c", COUNTER, path], cwd=repository / "workflow") for _ in range(2)]
+    assert [counter.wait(60) for counter in counters] == [0, 0]
+    numbers = [int(json.loads(line)["reason"]) for line in path.read_text().splitlines()]
+    assert numbers == list(range(1, 401))
+
+
 def test_what_decides_sees_what_another_program_appended(tmp_path):
     ours, theirs = Journal(tmp_path / "j.jsonl"), Journal(tmp_path / "j.jsonl")
     add(theirs, verdict="rejected", reason="x")

@@ -149,8 +149,8 @@ function give(verdict, reason) {
   judge([item(scene, verdict, reason)]);
   const order = [1, 2, 3, 4].map((step) => (chosen + step) % 5);
   const open = order.find((index) => standing(current.scenes[index].scene).verdict === "open");
-  if (open !== undefined && !by("large").open) chosen = open;
-  show();
+  if (open !== undefined && !by("large").open) choose(open);
+  else show();
 }
 
 // ----------------------------------------------------------------------------------------------------------- actions
