@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bindbench.errors import UserError
 from bindbench.review.journal import Journal, append_proposal, read_journal
-from bindbench.review.scenes import review_server, serve_review
+from bindbench.review.scenes import review_server, serve_review, usual_port
 
 PRESS = "0123456789abcdef" * 2
 
@@ -411,6 +411,26 @@ def test_no_command_line_shows_the_token(saber, monkeypatch):
     handler = signal.getsignal(signal.SIGTERM)
     serve_review(*saber.tables)
     ((address, text, others),) = opened
+    assert f"http://127.0.0.1:{usual_port(saber.journal)}/#" in text
     token = text.split("#")[1].split('"')[0]
     assert len(token) >= 32 and token not in address and others == 0
     assert not Path(address.removeprefix("file://")).exists() and signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_restarted_review_is_where_the_page_expects_it_unless_somebody_else_is(saber, monkeypatch):
+    ports = []
+
+    def browse(address):
+        text = Path(address.removeprefix("file://")).read_text()
+        ports.append(int(text.split("127.0.0.1:")[1].split("/")[0]))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    serve_review(*saber.tables)
+    serve_review(*saber.tables)
+    with serving(saber, port=usual_port(saber.journal)):
+        serve_review(*saber.tables)
+        with pytest.raises(UserError, match="is taken"):
+            serve_review(*saber.tables, port=usual_port(saber.journal))
+    assert ports[0] == ports[1] == usual_port(saber.journal) != ports[2]

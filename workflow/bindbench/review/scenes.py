@@ -24,7 +24,7 @@ from ..figures.pages import STYLE
 from ..files import sha256
 from ..tables import IMAGES, QUESTIONS, SCENES, read_table, read_tables
 from .journal import VERDICTS, Journal, default_verdict, verdict_line
-from .server import LoopbackServer, Refusal, Reply, json_reply
+from .server import LoopbackServer, PortTaken, Refusal, Reply, json_reply
 
 ROLES = ("query", "candidate_1", "candidate_2", "candidate_3", "candidate_4")
 KIND_TITLES = {
@@ -267,8 +267,19 @@ def serve_review(
     by: str | None = None,
     open_browser: bool = True,
 ) -> None:
-    """Serves the page until Ctrl-C or SIGTERM. Raises UserError: see review_server."""
-    server = review_server(questions, scenes, images, journal, host=host, port=port, by=by)
+    """Serves the page until Ctrl-C or SIGTERM.
+
+    port: 0 takes the journal's own while it is free: presses that a page kept when the server went away lie in the
+    browser under the old address, and are found again there. Raises UserError: see review_server.
+    """
+    ports = [port] if port else [usual_port(journal), 0]
+    for number in ports:
+        try:
+            server = review_server(questions, scenes, images, journal, host=host, port=number, by=by)
+            break
+        except PortTaken:
+            if number == ports[-1]:
+                raise
     print(f"Screening, verdicts go into {journal}. Open {server.url}\nCtrl-C ends it.", flush=True)
 
     def stop(*about) -> None:
@@ -285,6 +296,11 @@ def serve_review(
         finally:
             signal.signal(signal.SIGTERM, previous)
             server.server_close()
+
+
+def usual_port(journal: Path) -> int:
+    """A port of this journal's own, outside the ranges that systems hand out by themselves."""
+    return 20000 + int(sha256(str(Path(journal).resolve())), 16) % 10000
 
 
 def _door(folder: Path, url: str) -> str:

@@ -36,6 +36,10 @@ HEADERS = {
 }
 
 
+class PortTaken(UserError):
+    """Another program listens there."""
+
+
 class Reply(NamedTuple):
     status: int
     content_type: str
@@ -78,13 +82,11 @@ class LoopbackServer(ThreadingHTTPServer):
         try:
             super().__init__((address, port), Handler)
         except OSError as error:
-            taken = error.errno == errno.EADDRINUSE
-            what = (
-                "is taken, perhaps by another review page; choose another (0: any free one)"
-                if taken
-                else error.strerror
-            )
-            raise UserError(f"{host}: port {port} {what}") from None
+            if error.errno == errno.EADDRINUSE:
+                raise PortTaken(
+                    f"{host}: port {port} is taken, perhaps by another review page; choose another (0: any free one)"
+                ) from None
+            raise UserError(f"{host}: port {port}: {error.strerror}") from None
         except OverflowError:
             raise UserError(f"{host}: port {port} must be from 0 to 65535") from None
 
