@@ -27,7 +27,7 @@ report: .venv/ready  ## results/report.html: tables, figures and sheets in one f
 	$(BIN)/snakemake all $(CONFIGFILE) --report results/report.html
 
 test: .venv/ready  ## the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: .venv/ready  ## style, lint, and that generated files are up to date
 	$(BIN)/ruff check .

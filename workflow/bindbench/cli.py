@@ -117,18 +117,6 @@ def _shard(options) -> tuple[list[dict], dict[str, int]]:
     return rows, attempts
 
 
-def _shard(options) -> tuple[list[dict], dict[str, int]]:
-    """Rows of one shard, and the attempts of its scenes that were rejected."""
-    from .review.journal import read_journal
-    from .tables import SCENES, read_table
-
-    size = options.config.shard_size
-    rows = read_table(SCENES, options.scenes).slice(options.shard * size, size).to_pylist()
-    journals = [read_journal(path) for path in options.journal]
-    attempts = {row["scene"]: sum(len(journal.rejected_images(row["scene"])) for journal in journals) for row in rows}
-    return rows, attempts
-
-
 def render_scenes(options) -> None:
     from .scenes.images import render_shard
 
@@ -439,6 +427,8 @@ COMMANDS = [
             path("--manifest", "manifest to write"),
             VOCABULARY,
             section("--config", Tables, "section tables"),
+            paths("--costs", "what the images cost, one file for each shard", required=False, default=[]),
+            path("--screening", "counts of the screening", required=False),
             (
                 "--behind",
                 {"required": True, "metavar": "JSON", "help": "the settings behind the tables, for the manifest"},
