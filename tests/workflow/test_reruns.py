@@ -44,6 +44,7 @@ CASES = {
     "models": (["nano", "minilm"], TABLES),
     "screening.journal": ("elsewhere.jsonl", set()),  # nobody has judged anything yet
     "screening.require_verdict": (True, set()),  # the embedded renderer's scenes count as accepted
+    "screening.proposal_model": ("some-model", set()),
     "tables.confidence": (0.9, {"tabulate_saber", "plot_saber"}),
     "tables.bootstrap_samples": (300, {"tabulate_saber", "plot_saber"}),
     "tables.seed": (1, {"tabulate_saber", "plot_saber"}),

@@ -155,20 +155,34 @@ def _settings(options) -> Config:
     return load([*([default] if default.exists() else []), *options.configfile])
 
 
+def _images(results: Path) -> list[Path]:
+    """Tables of the images of all shards."""
+    folder = results / "saber/images"
+    if not (tables := sorted(folder.glob("*.parquet"))):
+        raise UserError(f"{folder}: no images yet; make them first: snakemake --cores 8 results/saber_scenes.html")
+    return tables
+
+
 def review_scenes(options) -> None:
     from .review.scenes import serve_review
 
-    saber = options.results / "saber"
-    images = sorted((saber / "images").glob("*.parquet"))
-    if not images:
-        raise UserError(
-            f"{saber / 'images'}: no images yet; make them first: snakemake --cores 8 results/saber_scenes.html"
-        )
-    journal = Path(_settings(options).screening.journal)
+    saber, journal = options.results / "saber", Path(_settings(options).screening.journal)
     serve_review(
-        *(saber / "questions.parquet", saber / "scenes.parquet", images, journal),
+        *(saber / "questions.parquet", saber / "scenes.parquet", _images(options.results), journal),
         port=options.port, by=options.by, open_browser=not options.no_browser,
     )  # fmt: skip
+
+
+def propose_verdicts(options) -> None:
+    from .saber.proposing import propose_verdicts
+
+    settings = _settings(options)
+    model = settings.screening.proposal_model
+    if not model:
+        raise UserError("screening.proposal_model: name the vision-language model that proposes verdicts")
+    scenes, journal = options.results / "saber/scenes.parquet", Path(settings.screening.journal)
+    counts = propose_verdicts(scenes, _images(options.results), journal, model, settings.services)
+    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
 
 
 def store(options) -> None:
@@ -278,6 +292,7 @@ JOURNAL = (
     "--journal",
     {"type": Path, "nargs": "*", "default": [], "help": "verdicts of the screening, once there are any"},
 )
+RESULTS = ("--results", {"type": Path, "default": Path("results"), "help": "folder of the results"})
 CONFIGFILE = ("--configfile", {"nargs": "+", "type": Path, "default": [], "help": "YAML files over config/config.yaml"})
 EMBED = [
     path("--embeddings", "table to write"),
@@ -357,10 +372,16 @@ COMMANDS = [
         screen_questions,
     ),
     (
+        "propose-verdicts",
+        "Let a vision-language model propose verdicts on the images that nobody has judged.",
+        [RESULTS, CONFIGFILE],
+        propose_verdicts,
+    ),
+    (
         "review-scenes",
         "Screen the images in a browser on this machine.",
         [
-            ("--results", {"type": Path, "default": Path("results"), "help": "folder of the results"}),
+            RESULTS,
             ("--by", {"help": "your name or initials, noted with each verdict"}),
             ("--port", {"type": int, "default": 0, "help": "port on this machine (0: any)"}),
             ("--no-browser", {"action": "store_true", "help": "only print the address"}),

@@ -19,3 +19,8 @@ class Screening(Section):
         description="Leave questions out of the scores while a scene is open. Rejected scenes always keep their question "
         "out; images of the embedded renderer count as accepted.",
     )
+    proposal_model: str | None = Field(
+        None,
+        description="A vision-language model behind the openai client that may propose verdicts (`python -m bindbench "
+        "propose-verdicts`); it needs a price in services.prices. People confirm its proposals on the review page.",
+    )
