@@ -90,7 +90,7 @@ def _screening(scenes: list[dict], folder: Path) -> str:
     from bindbench.review.journal import verdict_line
     from bindbench.saber.screening import collect_verdicts, screen_questions
 
-    drawn = {"path": "", "flipped": False, "renderer": "openai/x", "verdict": "open"}
+    drawn = {"path": "", "flipped": False, "renderer": "openai/x"}
     images = {scene["scene"]: sha256(scene["scene"]) for scene in scenes}
     write_table(IMAGES, [{"scene": s, "sha256": d, **drawn} for s, d in images.items()], folder / "bought.parquet")
     names = list(images)

@@ -5,7 +5,7 @@ import yaml
 from bindbench.config import Config, load
 from snakemake_runs import REPOSITORY, planned
 
-pytestmark = pytest.mark.xdist_group("tiny run")
+pytestmark = pytest.mark.xdist_group("tiny")
 TINY = load([REPOSITORY / "config/config.yaml", REPOSITORY / "config/tiny.yaml"])
 SHARDS = {"render_scenes 0000", "render_scenes 0001"}
 TABLES = {"tabulate_saber", "plot_saber", "draw_answer_sheet"}

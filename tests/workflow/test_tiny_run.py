@@ -16,7 +16,7 @@ import yaml
 from bindbench.tables import IMAGES, SCORES, read_table
 from snakemake_runs import REPOSITORY, command, environment, planned, run
 
-pytestmark = pytest.mark.xdist_group("tiny run")
+pytestmark = pytest.mark.xdist_group("tiny")
 TABLES = (
     "table2",
     "table17",

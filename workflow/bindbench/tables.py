@@ -86,7 +86,6 @@ IMAGES = Table(
             "the image is mirrored (A.4); drawn from scenes.seed and the scene's id by scenes.layout.is_flipped",
         ),
         Column("renderer", pa.string(), "what drew it"),
-        Column("verdict", pa.string(), "of the screening (A.4): accepted, rejected or open"),
     ),
 )
 

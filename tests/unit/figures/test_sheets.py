@@ -68,7 +68,7 @@ def saber(tmp_path_factory):
             place = f"shard{shard}/{row['scene']}.png"
             (folder / place).parent.mkdir(exist_ok=True)
             Image.new("RGB", (320, 320), (len(pictures) % 255, 90, 120)).save(folder / place)
-            fact = {"scene": row["scene"], "path": place, "sha256": "", "renderer": "test", "verdict": "open"}
+            fact = {"scene": row["scene"], "path": place, "sha256": "", "renderer": "test"}
             pictures.append({**fact, "flipped": False})
         write_table(IMAGES, pictures, folder / f"images{shard}.parquet")
         shards.append(folder / f"images{shard}.parquet")

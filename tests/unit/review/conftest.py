@@ -48,7 +48,6 @@ class Saber:
                 "sha256": self.hashes[row["scene"]],
                 "flipped": False,
                 "renderer": renderer,
-                "verdict": "open",
             }
             for number, row in enumerate(self.scene_rows)
         ]

@@ -1,5 +1,6 @@
 """A.4 as cases: what is asked of the image service for a scene, what is made of its answers, and what a model may propose."""
 
+import hashlib
 import io
 import json
 
@@ -99,9 +100,7 @@ def test_images_are_kept_open_mirrored_by_their_coin_and_paid_once_in_the_books(
     buy_shard(scenes, {}, SETTINGS, Services(), tmp_path / "0000.parquet")
     rows = read_table(IMAGES, tmp_path / "0000.parquet").to_pylist()
     assert [row["scene"] for row in rows] == [scene["scene"] for scene in scenes]
-    assert {row["verdict"] for row in rows} == {"open"} and {row["renderer"] for row in rows} == {
-        "openai/gpt-image-2/medium"
-    }
+    assert {row["renderer"] for row in rows} == {"openai/gpt-image-2/medium"}
     assert {row["flipped"] for row in rows} == {True, False}
     for row in rows:
         image = cv2.imread(str(tmp_path / row["path"]))
@@ -140,11 +139,9 @@ def test_proposals_are_bought_once_noted_in_the_journal_and_decide_nothing(scene
     for number, scene in enumerate(scenes[:4]):
         data = picture(number)
         (tmp_path / "0000" / f"{scene['scene']}.png").write_bytes(data)
-        import hashlib
-
         rows.append(
             {"scene": scene["scene"], "path": f"0000/{scene['scene']}.png", "sha256": hashlib.sha256(data).hexdigest(),
-             "flipped": False, "renderer": "openai/x", "verdict": "open"}
+             "flipped": False, "renderer": "openai/x"}
         )  # fmt: skip
     write_table(IMAGES, rows, tmp_path / "0000.parquet")
     with FakeServices() as server:

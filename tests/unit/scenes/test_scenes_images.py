@@ -80,7 +80,7 @@ def test_manifest_names_every_image_with_its_hash(shard):
         assert row["path"] == f"0003/{row['scene']}.png"
         assert sha256(data) == row["sha256"]
         assert np.asarray(Image.open(io.BytesIO(data))).shape == (64, 64, 3)
-        assert (row["renderer"], row["verdict"]) == ("builtin/1", "accepted")
+        assert row["renderer"] == "builtin/1"
 
 
 def test_rows_as_a_table_are_the_same_as_dicts(shard, tmp_path):

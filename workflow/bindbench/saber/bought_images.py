@@ -98,7 +98,6 @@ def buy_shard(
                 "sha256": images[row["scene"]],
                 "flipped": is_flipped(settings.seed, row["scene"], settings.flip_probability),
                 "renderer": renderer,
-                "verdict": "open",
             }
             for row in rows
             if row["scene"] in images

@@ -85,7 +85,6 @@ def render_shard(
                 "sha256": hashes[plan["scene"]],
                 "flipped": plan["flipped"],
                 "renderer": f"{settings.renderer}/{version}",
-                "verdict": "accepted",
             }
             for plan in plans
         ],
