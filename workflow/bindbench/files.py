@@ -14,6 +14,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from .errors import UserError
+
 
 @contextmanager
 def written_whole(path: str | Path, durable: bool = True) -> Iterator[Path]:
@@ -79,6 +81,20 @@ def sha256(data: bytes | str) -> str:
 def sha256_of_file(path: str | Path) -> str:
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_verified(path: str | Path, digest: str, remedy: str) -> bytes:
+    """The bytes of a file, checked against the SHA-256 (hex) that was written down when it was made.
+
+    remedy: what the user should do about a file that is missing or another one. Raises UserError that ends with it.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
+    if sha256(data) != digest:
+        raise UserError(f"{path}: is not the file that was written down (its SHA-256 differs); {remedy}")
+    return data
 
 
 def progress(items: Iterable, what: str, total: int | None = None, unit: str = "it") -> tqdm:

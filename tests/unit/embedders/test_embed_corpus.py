@@ -153,7 +153,7 @@ def test_an_image_that_is_not_the_one_written_down_is_refused(entry_of, scenes, 
         for (_, copy, _), (_, path, _) in zip(copies, scenes, strict=True):
             copy.write_bytes(path.read_bytes())
         copies[10][1].write_bytes(scenes[11][1].read_bytes()) if name == "changed" else copies[10][1].unlink()
-        with pytest.raises(UserError, match=rf"{folder}/10\.png: .*; delete the shard {folder} and run again"):
+        with pytest.raises(UserError, match=rf"{folder}/10\.png: .*; delete {folder}\.parquet and run again"):
             embed_images(entry_of("clip"), "mine", copies, tmp_path / "cache", folder / "i.parquet", 1, "cpu")
         assert not (folder / "i.parquet").exists()
         # What was embedded before the fault is not lost.
@@ -164,7 +164,7 @@ def test_a_broken_image_file_is_named(entry_of, tmp_path):
     path = tmp_path / "broken.png"
     path.write_bytes(b"no image")
     images = [("a", path, sha256(b"no image"))]
-    with pytest.raises(UserError, match=r"broken\.png: not a readable image .*; delete the shard"):
+    with pytest.raises(UserError, match=r"broken\.png: not a readable image .*; delete .*\.parquet and run again"):
         embed_images(entry_of("clip"), "mine", images, tmp_path / "cache", tmp_path / "i.parquet", 1, "cpu")
 
 

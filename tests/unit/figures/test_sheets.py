@@ -15,8 +15,9 @@ from bindbench.figures.sheets import (
     write_answer_sheet,
     write_contact_sheet,
 )
+from bindbench.files import sha256, sha256_of_file
 from bindbench.saber.scoring import score_saber
-from bindbench.tables import IMAGES, read_tables, write_table
+from bindbench.tables import IMAGES, QUESTIONS, read_table, read_tables, write_table
 from PIL import Image
 from synthetic_saber import (
     binding_embeddings,
@@ -68,7 +69,7 @@ def saber(tmp_path_factory):
             place = f"shard{shard}/{row['scene']}.png"
             (folder / place).parent.mkdir(exist_ok=True)
             Image.new("RGB", (320, 320), (len(pictures) % 255, 90, 120)).save(folder / place)
-            fact = {"scene": row["scene"], "path": place, "sha256": "", "renderer": "test"}
+            fact = {"scene": row["scene"], "path": place, "sha256": sha256_of_file(folder / place), "renderer": "test"}
             pictures.append({**fact, "flipped": False})
         write_table(IMAGES, pictures, folder / f"images{shard}.parquet")
         shards.append(folder / f"images{shard}.parquet")
@@ -182,16 +183,41 @@ def test_same_inputs_give_the_same_bytes(saber):
     assert answer_sheet(saber, 4) == answer_sheet(saber, 4)
 
 
-def test_scene_without_picture_and_broken_picture_are_named(saber, tmp_path):
-    _, questions, scenes, shards, _ = saber
-    with pytest.raises(UserError, match="no image of"):
+def test_scene_without_picture_is_named(saber, tmp_path):
+    folder, questions, scenes, shards, _ = saber
+    with pytest.raises(UserError, match=rf"no image of .*; delete {folder}/\*\.parquet and run again"):
         write_contact_sheet(questions, scenes, shards[:1], tmp_path / "sheet.html", Figures())
-    rows = [{**row, "path": "broken.png"} for row in read_tables(IMAGES, shards).to_pylist()]
-    write_table(IMAGES, rows, tmp_path / "images.parquet")
-    (tmp_path / "broken.png").write_bytes(b"not a picture")
-    with pytest.raises(UserError, match=r"broken\.png: not a readable image"):
-        write_contact_sheet(questions, scenes, [tmp_path / "images.parquet"], tmp_path / "sheet.html", Figures())
-    (tmp_path / "broken.png").unlink()
-    with pytest.raises(UserError, match=r"broken\.png: no such image"):
-        write_contact_sheet(questions, scenes, [tmp_path / "images.parquet"], tmp_path / "sheet.html", Figures())
+
+
+@pytest.mark.parametrize(
+    ("content", "noted", "words"),
+    [
+        (None, b"", "cannot be read"),
+        (b"another picture", b"picture", "SHA-256 differs"),
+        (b"no picture", b"no picture", "not a readable image"),
+    ],
+)
+def test_broken_picture_is_named_with_the_table_to_delete(saber, tmp_path, content, noted, words):
+    _, questions, scenes, shards, _ = saber
+    broken = {"path": "0000/broken.png", "sha256": sha256(noted)}
+    rows = [row | broken for row in read_tables(IMAGES, shards).to_pylist()]
+    table = tmp_path / "0000.parquet"
+    write_table(IMAGES, rows, table)
+    (tmp_path / "0000").mkdir()
+    if content is not None:
+        (tmp_path / "0000/broken.png").write_bytes(content)
+    with pytest.raises(UserError, match=rf"0000/broken\.png: .*{words}.*; delete {table} and run again$"):
+        write_contact_sheet(questions, scenes, [table], tmp_path / "sheet.html", Figures())
     assert not (tmp_path / "sheet.html").exists()
+
+
+def test_questions_of_other_scenes_are_refused(saber, tmp_path):
+    _, questions, scenes, shards, scores = saber
+    rows = read_table(QUESTIONS, questions).to_pylist()
+    rows[0]["question"] = "flipped"
+    other, _ = write_rows(tmp_path, rows, [])
+    told = "do not belong together .*; delete both and run again"
+    with pytest.raises(UserError, match=told):
+        write_contact_sheet(other, scenes, shards, tmp_path / "sheet.html", Figures(sheet_questions=500))
+    with pytest.raises(UserError, match=told):
+        write_answer_sheet(other, scenes, shards, scores, tmp_path / "sheet.html", Figures(sheet_questions=500))

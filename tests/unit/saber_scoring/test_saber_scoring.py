@@ -236,8 +236,23 @@ def test_embedding_that_is_not_normalised_is_named(saber, bad):
     items = [scene["scene"] for scene in rows]
     path = folder / "text.parquet"
     scoring.write_table(scoring.embeddings_table(3), {"item": items, "embedding": list(vectors)}, path)
-    with pytest.raises(UserError, match=f"the embedding of {items[7]} has norm"):
+    with pytest.raises(
+        UserError, match=rf"text\.parquet: the embedding of {items[7]} has norm .*; delete it and run again"
+    ):
         score_saber(questions, scenes, path, None, folder / "scores.parquet")
+
+
+def test_damaged_embeddings_are_never_scored(tmp_path):
+    """A flipped bit in the vectors leaves the file readable: only the checksums of its pages tell."""
+    matrix = np.random.default_rng(0).normal(size=(50, 64))
+    path = write_embeddings(tmp_path / "text.parquet", [f"s{i}" for i in range(50)], matrix)
+    data = bytearray(path.read_bytes())
+    for place in range(len(data) // 4, len(data) // 2, 97):
+        broken = data.copy()
+        broken[place] ^= 1
+        path.write_bytes(broken)
+        with pytest.raises(UserError, match=r"text\.parquet: .*; delete it and run again"):
+            scoring.read_embeddings(path)
 
 
 def test_text_and_images_of_different_width_are_refused(saber):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..config.embedders import Embedder
 from ..errors import UserError
-from ..files import progress, sha256, write_json
+from ..files import progress, read_verified, sha256, write_json
 from ..tables import embeddings_table, write_table
 from .cache import Cache
 from .sources import fingerprint, identity
@@ -173,14 +173,10 @@ def verified_image(path: Path, digest: str):
     """
     from .loading import read_image
 
-    mend = f"delete the shard {path.parent} and run again"
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); {mend}") from None
-    if sha256(data) != digest:
-        raise UserError(f"{path}: is not the image that its shard's table names (its SHA-256 differs); {mend}")
+    # Of a shard, Snakemake knows the table beside the folder alone; the good images are kept when it is made again.
+    remedy = f"delete {path.parent}.parquet and run again"
+    data = read_verified(path, digest, remedy)
     try:
         return read_image(data)
     except UserError as error:
-        raise UserError(f"{path}: {str(error).removeprefix('image: ')}; {mend}") from None
+        raise UserError(f"{path}: {str(error).removeprefix('image: ')}; {remedy}") from None

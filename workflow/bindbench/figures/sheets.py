@@ -10,15 +10,16 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow.compute
 from PIL import Image, UnidentifiedImageError
 
 from ..config.scoring import Figures
 from ..errors import UserError
-from ..files import progress, write_text
-from ..tables import IMAGES, PAIRINGS, QUESTIONS, SCENES, SCORES, read_table, read_tables
+from ..files import progress, read_verified, write_text
+from ..saber.scoring import read_scenes
+from ..tables import IMAGES, PAIRINGS, SCORES, read_table
 from .pages import html_page, html_table
 
 THUMBNAIL_PX = 256
@@ -57,6 +58,12 @@ mark { background: none; color: inherit; text-decoration: underline solid var(--
 @media (max-width: 34rem) { .scenes { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 @media print { .question { break-inside: avoid; } }
 """
+
+
+class Picture(NamedTuple):
+    path: Path
+    sha256: str  # of the file, hex
+    table: Path  # that names it: what Snakemake makes, and with it the files
 
 
 def write_contact_sheet(questions: Path, scenes: Path, images: Sequence[Path], sheet: Path, settings: Figures) -> None:
@@ -154,14 +161,10 @@ def spread(questions: list[dict], count: int) -> list[dict]:
 
 def _sections(questions: Path, scenes: Path, images: Sequence[Path], settings: Figures, what: str, extra) -> str:
     """HTML of all chosen questions, under a heading for each N. extra: (question, scenes by role) -> HTML below them."""
-    chosen = spread(read_table(QUESTIONS, questions).to_pylist(), settings.sheet_questions)
-    table = read_table(SCENES, scenes)
-    wanted = pyarrow.array([question["question"] for question in chosen])
-    rows = table.filter(pyarrow.compute.is_in(table["question"], value_set=wanted)).to_pylist()
-    by_question: dict[str, dict[str, dict]] = {}
-    for row in rows:
-        by_question.setdefault(row["question"], {})[row["role"]] = row
-    pictures = picture_paths(images, {row["scene"] for row in rows})
+    table, by_question = read_scenes(questions, scenes)
+    chosen = spread(table.to_pylist(), settings.sheet_questions)
+    wanted = {scene["scene"] for question in chosen for scene in by_question[question["question"]].values()}
+    pictures = pictures_of(images, wanted)
     parts, last_size = [], None
     for question in progress(chosen, what, unit="question"):
         shown = by_question[question["question"]]
@@ -178,7 +181,7 @@ def _sections(questions: Path, scenes: Path, images: Sequence[Path], settings: F
     return "\n".join(parts)
 
 
-def _card(scene: dict, query: dict, pictures: dict[str, Path]) -> str:
+def _card(scene: dict, query: dict, pictures: dict[str, Picture]) -> str:
     title = scene["role"].replace("_", " ")
     kind = KIND_TITLES[scene["kind"]]
     css = {"query": ' class="query"', "preserving": ' class="right"'}.get(scene["kind"], "")
@@ -202,29 +205,30 @@ def marked_caption(scene: dict, query: dict) -> str:
     return text
 
 
-def picture_paths(images: Sequence[Path], wanted: set[str]) -> dict[str, Path]:
+def pictures_of(images: Sequence[Path], wanted: set[str]) -> dict[str, Picture]:
     """Picture of each wanted scene. Raises UserError that names a scene without one."""
-    paths = {}
-    for manifest in images:
-        table = read_tables(IMAGES, [manifest])
-        for scene, path in zip(table["scene"].to_pylist(), table["path"].to_pylist(), strict=True):
-            if scene in wanted:
-                paths[scene] = Path(manifest).parent / path
-    missing = sorted(wanted - paths.keys())
+    pictures = {}
+    for manifest in map(Path, images):
+        for row in read_table(IMAGES, manifest).select(["scene", "path", "sha256"]).to_pylist():
+            if row["scene"] in wanted:
+                pictures[row["scene"]] = Picture(manifest.parent / row["path"], row["sha256"], manifest)
+    missing = sorted(wanted - pictures.keys())
     if missing:
-        raise UserError(f"{', '.join(map(str, images[:2]))} ...: no image of {missing[0]}; run snakemake to make it")
-    return paths
+        # Which shard should hold it, only the rule that makes them knows: all are made again, from the images that are there.
+        tables = f"{Path(images[0]).parent}/*.parquet"
+        raise UserError(f"{tables}: no image of {missing[0]}; delete {tables} and run again")
+    return pictures
 
 
-def thumbnail(path: Path) -> str:
-    """A small WebP copy of a picture as a data URI. Raises UserError when it cannot be read."""
+def thumbnail(picture: Picture) -> str:
+    """A small WebP copy of a picture as a data URI. Raises UserError when its file is missing, another, or no image."""
+    remedy = f"delete {picture.table} and run again"
+    file = io.BytesIO(read_verified(picture.path, picture.sha256, remedy))
     try:
-        with Image.open(path) as image:
+        with Image.open(file) as image:
             small = image.convert("RGB").resize((THUMBNAIL_PX, THUMBNAIL_PX), Image.Resampling.LANCZOS, reducing_gap=3)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such image; run snakemake to make it") from None
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise UserError(f"{path}: not a readable image ({error}); delete it and run again") from None
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError):
+        raise UserError(f"{picture.path}: not a readable image; {remedy}") from None
     data = io.BytesIO()
     small.save(data, "WEBP", quality=QUALITY)
     return f"data:image/webp;base64,{base64.b64encode(data.getvalue()).decode()}"

@@ -70,18 +70,8 @@ def score_saber(questions: Path, scenes: Path, texts: Path | None, images: Path 
 
 def read_benchmark(questions: Path, scenes: Path) -> Benchmark:
     """Reads both tables and relates every query to the whole gallery. Raises UserError when they don't fit together."""
-    question_table, scene_table = read_table(QUESTIONS, questions), read_table(SCENES, scenes)
-    by_question: dict[str, dict[str, dict]] = {}
-    for scene in scene_table.select(["scene", "question", "role", "bindings"]).to_pylist():
-        by_question.setdefault(scene["question"], {})[scene["role"]] = scene
+    question_table, by_question = read_scenes(questions, scenes, ["scene", "question", "role", "bindings"])
     ids = question_table["question"].to_pylist()
-    roles = {"query", *CANDIDATE_ROLES}
-    broken = [q for q in ids if set(by_question.get(q, ())) != roles]
-    if broken or len(scene_table) != len(roles) * len(ids):
-        where = (
-            f"question {broken[0]} has not one query and four candidates" if broken else "they hold different questions"
-        )
-        raise UserError(f"{questions} and {scenes}: do not belong together ({where}); delete both and run again")
     queries = [by_question[q]["query"] for q in ids]
     gallery = [by_question[q][role] for q in ids for role in CANDIDATE_ROLES]
     return Benchmark(
@@ -91,6 +81,28 @@ def read_benchmark(questions: Path, scenes: Path) -> Benchmark:
         own=np.arange(len(gallery)).reshape(len(ids), len(CANDIDATE_ROLES)),
         relations=binding_relations([binding_set(s) for s in queries], [binding_set(s) for s in gallery]),
     )
+
+
+def read_scenes(
+    questions: Path, scenes: Path, columns: list[str] = SCENES.schema.names
+) -> tuple[pa.Table, dict[str, dict[str, dict]]]:
+    """The table QUESTIONS, and the scenes by question and role.
+
+    columns: of SCENES, `question` and `role` among them. Raises UserError when the tables don't fit together.
+    """
+    question_table, scene_table = read_table(QUESTIONS, questions), read_table(SCENES, scenes)
+    by_question: dict[str, dict[str, dict]] = {}
+    for scene in scene_table.select(columns).to_pylist():
+        by_question.setdefault(scene["question"], {})[scene["role"]] = scene
+    ids = question_table["question"].to_pylist()
+    roles = {"query", *CANDIDATE_ROLES}
+    broken = [q for q in ids if set(by_question.get(q, ())) != roles]
+    if broken or len(scene_table) != len(roles) * len(ids):
+        where = (
+            f"question {broken[0]} has not one query and four candidates" if broken else "they hold different questions"
+        )
+        raise UserError(f"{questions} and {scenes}: do not belong together ({where}); delete both and run again")
+    return question_table, by_question
 
 
 def binding_set(scene: dict) -> frozenset[tuple[str, str]]:
@@ -113,7 +125,10 @@ def read_split(path: Path, benchmark: Benchmark) -> Split:
         norms = np.sqrt(np.einsum("id,id->i", part, part))
         bad = np.flatnonzero(~(np.abs(norms - 1) <= NORM_TOLERANCE))  # also true of NaN
         if len(bad):
-            raise UserError(f"{path}: the embedding of {scenes[bad[0]]} has norm {norms[bad[0]]:.3g}, not 1")
+            raise UserError(
+                f"{path}: the embedding of {scenes[bad[0]]} has norm {norms[bad[0]]:.3g}, not 1; "
+                "delete it and run again"
+            )
     return split
 
 
