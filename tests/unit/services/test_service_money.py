@@ -11,7 +11,7 @@ from bindbench.services.accounts import Journal, add_uncertain, intent, recover_
 from bindbench.services.buying import answers
 from bindbench.services.prices import cost, expected_cost, expected_tokens, tokens_used
 from bindbench.services.requests import InputImage, Request
-from bindbench.services.store import Store
+from bindbench.services.store import Store, make_header
 from service_requests import gemini_picture, pictures, question, wait_until
 
 pytestmark = pytest.mark.usefixtures("courier_thread")
@@ -112,6 +112,52 @@ def test_spending_counts_entries_and_what_may_have_been_paid(settings):
     assert before == pytest.approx(0.06, abs=0.001)
     add_uncertain(store, [intent(pictures(9)[8], 0.5)])
     assert spent_usd(store) == pytest.approx(before + 0.5)
+
+
+@pytest.mark.parametrize("where", ["header", "payload", "cost", "folder"])
+def test_what_was_paid_for_a_damaged_entry_stays_spent(settings, capsys, where):
+    list(answers(pictures(3), settings))
+    store = Store(settings.store)
+    before = spent_usd(store)
+    path = store.path(pictures(1)[0].key)
+    data = bytearray(path.read_bytes())
+    place = {"header": data.index(b"picture"), "payload": -1, "cost": data.index(b'"cost_usd"') + 3, "folder": 0}
+    data[place[where]] ^= 1
+    path.write_bytes(data)
+    if where == "folder":
+        path.unlink()
+        path.mkdir()
+    store.verify(pictures(1)[0].key)
+    assert spent_usd(store) == pytest.approx(before)  # three pictures of one price: the mean is right as well
+    assert len(store.damaged()) == 1
+    list(answers(pictures(3), settings))
+    assert spent_usd(store) == pytest.approx(before * 4 / 3)
+    capsys.readouterr()
+    commands.show_store(settings)
+    out = capsys.readouterr().out
+    assert "1 damaged entries lie in" in out and f"spent ${before * 4 / 3:.4f} of" in out
+    commands.verify_store(settings)
+    assert "1 damaged entries lie in" in capsys.readouterr().out
+
+
+def test_the_only_entry_with_a_flipped_byte_stays_spent(tmp_path):
+    store, request = Store(tmp_path), pictures(1)[0]
+    store.put(
+        make_header(
+            request,
+            b"x",
+            status="answer",
+            content_type="image/png",
+            tokens={},
+            cost_usd=5.0,
+            cost_from="usage",
+        ),
+        b"x",
+    )
+    data = bytearray(store.path(request.key).read_bytes())
+    data[30] ^= 1
+    store.path(request.key).write_bytes(data)
+    assert spent_usd(store) == 5.0
 
 
 def test_a_journal_cut_in_its_last_line_is_read(tmp_path):

@@ -131,6 +131,49 @@ def test_export_leaves_damaged_entries_out(tmp_path):
     assert export_store(store, tmp_path / "out.tar") == 2
 
 
+def test_an_export_that_cannot_be_written_is_one_line(tmp_path):
+    store = filled(tmp_path / "here")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"out\.tar: cannot be written"):
+        export_store(store, tmp_path / "file" / "out.tar")
+    with pytest.raises(UserError, match="is a folder"):
+        export_store(store, tmp_path)
+
+
+def test_an_export_that_stops_leaves_the_older_one(tmp_path, monkeypatch):
+    store = filled(tmp_path / "here")
+    export_store(store, tmp_path / "out.tar")
+    before = (tmp_path / "out.tar").read_bytes()
+
+    def full(*arguments):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", full)
+    with pytest.raises(UserError, match="No space left"):
+        export_store(store, tmp_path / "out.tar")
+    assert (tmp_path / "out.tar").read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "out.tar"}
+
+
+def test_a_folder_in_place_of_an_entry_is_set_aside(tmp_path):
+    store, request = filled(tmp_path), pictures(1)[0]
+    store.path(request.key).unlink()
+    store.path(request.key).mkdir()
+    assert len(list(store.headers())) == 2 and len(store.damaged()) == 1
+
+
+def test_an_entry_that_cannot_be_read_stays_where_it_is(tmp_path, monkeypatch):
+    store, request = filled(tmp_path), pictures(1)[0]
+
+    def denied(*arguments):
+        raise PermissionError(13, os.strerror(13))
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(UserError, match="cannot be read"):
+        store.peek(request.key)
+    assert store.path(request.key).exists() and store.damaged() == []
+
+
 def test_import_refuses_what_is_not_an_entry(tmp_path):
     header, payload = entry(pictures(1)[0])
     forged = {**header, "request": {**header["request"], "model": "another"}}

@@ -1,4 +1,5 @@
-"""What the store has cost: its entries, what may have been paid without an answer, and what open batches will cost.
+"""What the store has cost: its entries, damaged ones too, what may have been paid without an answer, and what open batches
+will cost.
 
 journal/<courier>.jsonl: before a request is sent, {"sent": key, ...} is written and fsynced there; when its fate is known,
 {"done": key}. A courier that died leaves lines without an end: those requests may have been paid, and their answers lost.
@@ -6,15 +7,19 @@ uncertain.jsonl holds all such requests, one a line with their expected cost; th
 """
 
 import json
+import math
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 from ..files import canonical_json
 from .requests import Request
-from .store import Store
+from .store import LONGEST_HEADER, Store
+
+COST = re.compile(rb'"cost_usd":([0-9][0-9.eE+-]*)[,}]')
 
 
 class Journal:
@@ -98,7 +103,32 @@ def read_lines(path: Path) -> Iterator[dict]:
 
 
 def spent_usd(store: Store) -> float:
-    """All that this store has cost: entries at their real price, uncertain purchases at the expected one."""
-    return sum(header["cost_usd"] for header in store.headers()) + sum(
-        line.get("expected_usd", 0.0) for line in uncertain(store)
-    )
+    """All that this store has cost: entries at their real price, damaged ones at what is left to read of it, uncertain
+    purchases at the expected one.
+    """
+    costs = [header["cost_usd"] for header in store.headers()]  # first: it sets aside what is damaged
+    expected = sum(line.get("expected_usd", 0.0) for line in uncertain(store))
+    return sum(costs) + sum(damaged_usd(store, costs)) + expected
+
+
+def damaged_usd(store: Store, costs: Sequence[float]) -> list[float]:
+    """What each damaged entry has cost: they were paid for, and will be paid for again.
+
+    costs: of the good entries; their mean stands for an entry whose header no longer tells its own.
+    """
+    mean = sum(costs) / len(costs) if costs else 0.0
+    found = map(_told_cost, store.damaged())
+    return [mean if cost is None else cost for cost in found]
+
+
+def _told_cost(path: Path) -> float | None:
+    """The cost in a header, even one that does not have its hash: a flipped bit is seldom in these few bytes."""
+    try:
+        with path.open("rb") as file:
+            told = COST.search(
+                file.readline(LONGEST_HEADER)
+            )  # the first: the request, which may have such a key, follows
+        cost = float(told[1]) if told else math.nan
+    except (OSError, ValueError):
+        return None
+    return cost if math.isfinite(cost) else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..config.services import Services
 from ..errors import UserError
 from ..files import progress
-from .accounts import uncertain
+from .accounts import damaged_usd, uncertain
 from .batches import open_batches
 from .buying import estimate
 from .requests import Request
@@ -19,7 +19,9 @@ def show_store(settings: Services, entries: bool = False) -> None:
     store = Store(store_folder(settings))
     print(store.root)
     groups: dict[tuple[str, str, str], list] = defaultdict(lambda: [0, 0, 0.0, 0])
+    costs = []
     for header in store.headers():
+        costs.append(header["cost_usd"])
         if entries:
             print(
                 f"{header['key'][:16]}  {header['created']}  {header['service']} {header['model']}  "
@@ -45,6 +47,10 @@ def show_store(settings: Services, entries: bool = False) -> None:
             f"{len(lost)} requests may have been paid without an answer (lost connection, timeout or killed courier): "
             f"about ${expected:.4f}, counted as spent"
         )
+    damaged = damaged_usd(store, costs)
+    if damaged:
+        total += sum(damaged)
+        print(f"{_damaged_line(store)}, about ${sum(damaged):.4f}, counted as spent")
     for batch in open_batches(store):
         print(
             f"open batch {batch.remote or batch.name} of {batch.model}: {len(batch.keys)} requests, "
@@ -59,10 +65,16 @@ def verify_store(settings: Services) -> None:
     keys = list(store.every_key())
     good = sum(store.verify(key) is not None for key in progress(keys, "verifying", unit="entries"))
     print(f"{good} of {len(keys)} entries are good")
+    if store.damaged():
+        print(f"{_damaged_line(store)}; their cost counts as spent")
     if good < len(keys):
         raise UserError(
             f"{len(keys) - good} damaged entries were moved to {store.root / 'damaged'}; they will be asked for again"
         )
+
+
+def _damaged_line(store: Store) -> str:
+    return f"{len(store.damaged())} damaged entries lie in {store.root / 'damaged'}"
 
 
 def export_to(settings: Services, path: Path, services: Iterable[str] = (), stages: Iterable[str] = ()) -> None:

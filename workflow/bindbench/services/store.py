@@ -1,7 +1,8 @@
 """The store: everything that was bought, one file an answer, named by its request's key.
 
     entries/ab/abcd...   one line of JSON (the header: request, tokens, cost, hashes), then the payload's bytes
-    damaged/             entries whose header or payload did not have its hash; they are asked for again
+    damaged/             entries whose header or payload did not have its hash; they are asked for again, and what they
+                         cost stays spent (accounts.py)
     spool/ journal/ batches/ courier.*   work in progress, see spool.py, courier.py and batches.py
 
 An entry is written to a temporary name, fsynced and renamed, and its folder fsynced, before anything uses it; it is never
@@ -23,7 +24,7 @@ from uuid import uuid4
 
 from ..config.services import Services
 from ..errors import UserError
-from ..files import canonical_json, sha256
+from ..files import canonical_json, sha256, written_whole
 from .requests import Request, key_of
 
 KEY = re.compile(r"[0-9a-f]{64}")
@@ -144,9 +145,16 @@ class Store:
                 return take(file, read_header(file, key))
         except FileNotFoundError:
             return None
+        except IsADirectoryError:
+            self._set_aside(key, "it is a folder")
+            return None
         except Damaged as problem:
             self._set_aside(key, str(problem))
             return None
+        except OSError as error:  # it may be whole: asking again would pay for it twice
+            raise UserError(
+                f"{self.path(key)}: cannot be read ({error.strerror}); mend its permissions or the disk"
+            ) from None
 
     def _set_aside(self, key: str, problem: str) -> None:
         folder = self.root / "damaged"
@@ -156,6 +164,10 @@ class Store:
         except FileNotFoundError:
             return  # another run was faster
         print(f"store: entry {key[:12]} is damaged ({problem}); moved to {folder}", file=sys.stderr)
+
+    def damaged(self) -> list[Path]:
+        """What was set aside."""
+        return sorted((self.root / "damaged").glob("*"))
 
     def every_key(self) -> Iterator[str]:
         """Keys of all entries, unverified, folder by folder."""
@@ -238,8 +250,20 @@ def _sync(folder: Path) -> None:
 
 
 def export_store(store: Store, path: str | Path, services: Iterable[str] = (), stages: Iterable[str] = ()) -> int:
-    """Writes the entries of some services and stages (none named: all) into a tar, verified. Returns how many."""
-    services, stages = set(services), set(stages)
+    """Writes the entries of some services and stages (none named: all) into a tar, verified. Returns how many.
+
+    Raises UserError when the file cannot be written; an older one of its name then stays as it is.
+    """
+    if Path(path).is_dir():
+        raise UserError(f"{path}: is a folder; name a file")
+    try:
+        with written_whole(path) as temporary:
+            return _write_tar(store, temporary, set(services), set(stages))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error}); name another file") from None
+
+
+def _write_tar(store: Store, path: Path, services: set[str], stages: set[str]) -> int:
     count = 0
     with tarfile.open(path, "w|") as tar:
         for key in store.every_key():
