@@ -104,6 +104,19 @@ def test_a_broken_part_is_noticed_reported_and_removed(tmp_path, capsys, damage)
     assert not broken.exists() and len(parts(store)) == 1
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b'{"parameters": 4}'])
+def test_a_broken_record_of_a_model_is_reported_and_removed(tmp_path, capsys, content):
+    store, _, _ = filled(tmp_path)
+    store.record({}, {"parameters": 3})
+    (broken,) = store.folder.glob("model-*.json")
+    store.record({}, {"parameters": 5})
+    broken.write_bytes(content)
+    assert store.models() == [{"parameters": 5}]
+    assert f"{broken}: does not match its checksum; removed" in capsys.readouterr().err
+    store.record({}, {"parameters": 3})
+    assert {facts["parameters"] for facts in store.models()} == {3, 5}
+
+
 def test_what_a_killed_writer_leaves_is_not_read(tmp_path):
     store, keys, _ = filled(tmp_path)
     whole = parts(store)[0].read_bytes()

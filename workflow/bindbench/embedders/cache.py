@@ -90,11 +90,33 @@ class Cache:
         if not described.exists():
             write_json(described, identity)
         if facts is not None:
-            write_json(self.folder / f"model-{sha256(canonical_json(facts))[:16]}.json", facts)
+            write_json(self.folder / _model_name(facts), facts)
 
     def models(self) -> list[dict]:
-        """The facts of every model that filled this cache: one, unless a library or the device changed."""
-        return [json.loads(path.read_text()) for path in sorted(self.folder.glob("model-*.json"))]
+        """The facts of every model that filled this cache: one, unless a library or the device changed.
+
+        Broken ones are reported on standard error and removed: they are written again when the model is next loaded.
+        """
+        found = map(_read_model, sorted(self.folder.glob("model-*.json")))
+        return [facts for facts in found if facts is not None]
+
+
+def _model_name(facts: dict) -> str:
+    return f"model-{sha256(canonical_json(facts))[:16]}.json"
+
+
+def _read_model(path: Path) -> dict | None:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:  # another job found it broken first
+        return None
+    except ValueError:
+        facts = None
+    if not isinstance(facts, dict) or _model_name(facts) != path.name:
+        print(f"{path}: does not match its checksum; removed", file=sys.stderr)
+        path.unlink(missing_ok=True)
+        return None
+    return facts
 
 
 def _read_part(path: Path) -> np.ndarray | None:
