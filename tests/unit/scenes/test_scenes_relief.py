@@ -123,5 +123,27 @@ def test_missing_foreign_and_damaged_files_are_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[-20] ^= 1
     path.write_bytes(data)
-    with pytest.raises(UserError, match=r"damaged \(own:a\)"):
+    with pytest.raises(UserError, match=r"reliefs\.bin: damaged; delete it and run again"):
         read_reliefs(path)["own:a"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data.replace(b'"height":', b'"height":1'),
+        lambda data: data.replace(b'"length"', b'"lengtn"'),
+        lambda data: data.replace(b'"sha256"', b'"sha257"'),
+        lambda data: data[:24],
+        lambda data: data[:60],
+        lambda data: data[:20] + b"\xff" + data[21:],
+    ],
+    ids=["height", "no length", "no hash", "cut in its head", "cut in its index", "length of the index"],
+)
+def test_every_damage_to_the_index_is_the_same_line(tmp_path, damage):
+    path = tmp_path / "reliefs.bin"
+    write_reliefs(path, {"own:a": build_relief(DISC)})
+    damaged = damage(path.read_bytes())
+    assert damaged != path.read_bytes()
+    path.write_bytes(damaged)
+    with pytest.raises(UserError, match=r"reliefs\.bin: damaged; delete it and run again"):
+        read_reliefs(path)

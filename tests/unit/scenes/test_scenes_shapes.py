@@ -2,11 +2,14 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 from bindbench.errors import UserError
 from bindbench.scenes import shapes as module
 from bindbench.scenes.shapes import OWN_SHAPES, fetch_shapes, noto_names, read_fetched, read_svg
+
+NOTO = Path("results/scenes/noto.json")
 
 
 def test_fetched_file_holds_exactly_the_named_icons(noto_shapes, shapes):
@@ -75,22 +78,30 @@ def test_icon_that_the_package_does_not_have_is_named(tmp_path, monkeypatch):
 
 def test_three_kinds_of_reference(tmp_path):
     (tmp_path / "mine.svg").write_text("<svg/>")
-    assert read_svg("noto:teapot", {"teapot": "<svg>t</svg>"}) == "<svg>t</svg>"
-    assert read_svg("own:cube", {}).startswith("<svg")
-    assert read_svg(str(tmp_path / "mine.svg"), {}) == "<svg/>"
+    assert read_svg("noto:teapot", {"teapot": "<svg>t</svg>"}, NOTO) == "<svg>t</svg>"
+    assert read_svg("own:cube", {}, NOTO).startswith("<svg")
+    assert read_svg(str(tmp_path / "mine.svg"), {}, NOTO) == "<svg/>"
 
 
 @pytest.mark.parametrize("shape", ["noto:teapot", "own:teapot", "own:../secret", "no/such/file.svg"])
 def test_reference_to_nothing_is_named(shape):
     with pytest.raises(UserError, match=f"shape {shape}: "):
-        read_svg(shape, {})
+        read_svg(shape, {}, NOTO)
+
+
+def test_an_icon_that_is_not_in_the_fetched_file_names_the_remedy():
+    with pytest.raises(UserError, match=r"shape noto:teapot: .*delete results/scenes/noto\.json and run again"):
+        read_svg("noto:teapot", {"cup": "<svg/>"}, NOTO)
+    whole = {f"icon-{number}": "<svg/>" for number in range(1001)}
+    with pytest.raises(UserError, match=r"shape noto:teapot: @iconify-json/noto@1\.2\.9 has no icon teapot"):
+        read_svg("noto:teapot", whole, NOTO)
 
 
 def test_reference_to_a_file_that_is_no_text(tmp_path):
     path = tmp_path / "picture.svg"
     path.write_bytes(b"\x89PNG\xff\xfe")
     with pytest.raises(UserError, match="cannot be read as SVG"):
-        read_svg(str(path), {})
+        read_svg(str(path), {}, NOTO)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"teapot": 1}'])

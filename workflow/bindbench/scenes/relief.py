@@ -5,6 +5,7 @@ only as light and dark (`tone`) and as grooves along their borders, so that eyes
 All reliefs of a vocabulary lie in one file, which holds the same bytes for the same drawings.
 """
 
+import hashlib
 import json
 import multiprocessing
 import struct
@@ -28,7 +29,9 @@ RASTER_PX = 640  # drawings are rasterised at this size before they are cut to t
 MARGIN = 2  # empty pixels around the silhouette
 HEIGHT_UNIT = 1 / 256  # of a relief pixel
 KEPT_RELIEFS = 64  # in memory, with what `surface` derives from them: about 2 MB each; a question needs up to 20
-MAGIC = b"bindbench reliefs 1\n"
+MAGIC = b"bindbench reliefs 2\n"
+
+HEAD = struct.Struct("<I32s")  # length and SHA-256 of the index
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +193,9 @@ def _unpacked(data: bytes, height: int, width: int) -> Relief:
 
 
 def write_reliefs(path: Path, reliefs: dict[str, Relief]) -> None:
-    """One file: a line of magic, the length of the index, the index (JSON), then the packed reliefs in order of names."""
+    """One file: a line of magic, the length of the index and its SHA-256, the index (JSON), then the packed reliefs in order
+    of names.
+    """
     index, parts, start = {}, [], 0
     for name in sorted(reliefs):
         packed = _packed(reliefs[name])
@@ -205,7 +210,7 @@ def write_reliefs(path: Path, reliefs: dict[str, Relief]) -> None:
         parts.append(packed)
         start += len(packed)
     header = canonical_json(index).encode()
-    write_bytes(path, b"".join([MAGIC, struct.pack("<I", len(header)), header, *parts]))
+    write_bytes(path, b"".join([MAGIC, HEAD.pack(len(header), hashlib.sha256(header).digest()), header, *parts]))
 
 
 class ReliefFile(Mapping):
@@ -224,7 +229,7 @@ class ReliefFile(Mapping):
             file.seek(self._start + entry["start"])
             packed = file.read(entry["length"])
         if sha256(packed) != entry["sha256"]:
-            raise UserError(f"{self._path}: damaged ({shape}); delete it and run again")
+            raise _damaged(self._path)
         return _unpacked(packed, entry["height"], entry["width"])
 
     def __iter__(self) -> Iterator[str]:
@@ -238,19 +243,27 @@ class ReliefFile(Mapping):
         return self._index[shape]["sha256"]
 
 
+def _damaged(path: Path) -> UserError:
+    return UserError(f"{path}: damaged; delete it and run again")
+
+
 def read_reliefs(path: Path) -> ReliefFile:
     """Opens what `write_reliefs` wrote. Raises UserError for a file that is missing or broken."""
     path = Path(path)
     try:
         with path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise ValueError("another format")
-            (length,) = struct.unpack("<I", file.read(4))
-            return ReliefFile(path, json.loads(file.read(length)), len(MAGIC) + 4 + length)
+                raise UserError(f"{path}: not a file of reliefs of this version; delete it and run again")
+            head = file.read(HEAD.size)
+            length, digest = HEAD.unpack(head) if len(head) == HEAD.size else (0, b"")
+            index = file.read(length)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, ValueError, struct.error) as error:
-        raise UserError(f"{path}: not a file of reliefs of this version ({error}); delete it and run again") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); delete it and run again") from None
+    if hashlib.sha256(index).digest() != digest:
+        raise _damaged(path)
+    return ReliefFile(path, json.loads(index), len(MAGIC) + HEAD.size + length)
 
 
 def build_reliefs(shapes: list[str], fetched_path: Path, output: Path, workers: int = 1) -> None:
@@ -260,7 +273,7 @@ def build_reliefs(shapes: list[str], fetched_path: Path, output: Path, workers: 
     """
     fetched = read_fetched(fetched_path)
     wanted = sorted(set(shapes))
-    drawings = [read_svg(shape, fetched) for shape in wanted]
+    drawings = [read_svg(shape, fetched, fetched_path) for shape in wanted]
     if workers > 1:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(workers, mp_context=context) as pool:

@@ -23,6 +23,7 @@ from ..paths import REPOSITORY, resolve
 PACKAGE = "@iconify-json/noto@1.2.9"
 INTEGRITY = "sha512-DQiuXENbun41ch+XPSV55H9FaWKpHTyz46YIKtSaKYD4fIDDzL1tR6H4np/T38jfrTAeI3rcKF0mqHYeZVAuaw=="
 TARBALL_VARIABLE = "BINDBENCH_SHAPES_TARBALL"
+WHOLE = 1000  # icons: a file with more of them holds the whole package, not a few chosen ones
 OWN_SHAPES = REPOSITORY / "resources" / "shapes"
 
 
@@ -117,17 +118,17 @@ def read_fetched(path: Path) -> dict[str, str]:
     return fetched
 
 
-def read_svg(shape: str, fetched: dict[str, str]) -> str:
+def read_svg(shape: str, fetched: dict[str, str], fetched_path: Path) -> str:
     """The SVG text of a reference: noto:NAME (from `fetched`), own:NAME (resources/shapes) or the path of an SVG file.
 
-    Raises UserError that names the reference.
+    fetched_path: where `fetched` was read, for messages. Raises UserError that names the reference.
     """
     kind, _, name = shape.partition(":")
     if kind == "noto":
         if name not in fetched:
-            raise UserError(
-                f"shape {shape}: not among the fetched shapes; the list has changed, fetch the shapes again"
-            )
+            if len(fetched) > WHOLE:
+                raise UserError(f"shape {shape}: {PACKAGE} has no icon {name}; icon names look like red-apple")
+            raise UserError(f"shape {shape}: not in {fetched_path}; delete {fetched_path} and run again")
         return fetched[name]
     if kind == "own":
         if not re.fullmatch(r"[a-z0-9-]+", name) or not (OWN_SHAPES / f"{name}.svg").exists():
