@@ -1,6 +1,7 @@
 """manifest.json beside every final table: with what it was made, so that a number can be traced and made again."""
 
 import json
+import math
 import platform
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,7 @@ def write_manifest(
     """
     costs = costs or {"cost_usd": 0.0, "tokens": {}}
     embeddings = [_read_facts(fact) for fact in facts]
+    counts = _read_counts(screening) if screening else None
     write_json(
         path,
         {
@@ -42,25 +44,43 @@ def write_manifest(
             "settings": settings,
             "seeds": dict(_seeds(settings)),
             "embeddings": embeddings,
-            "embedding_seconds": round(sum(fact.get("seconds") or 0 for fact in embeddings), 1),
+            "embedding_seconds": round(sum(fact["seconds"] for fact in embeddings), 1),
             "bought": costs,
             "tokens": sum(costs["tokens"].values()),
             "money_usd": costs["cost_usd"],
-            "screening": _read_facts(screening) if screening else None,
+            "screening": counts,
         },
     )
 
 
+def is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _read_facts(path: Path) -> dict:
+    facts = _read_record(path)
+    named = isinstance(facts.get("embedder"), str) and isinstance(facts.get("modality"), str)
+    if not (named and isinstance(facts.get("identity"), dict) and is_number(facts.get("seconds"))):
+        raise UserError(f"{path}: not a record of embeddings; delete it and run again")
+    return facts
+
+
+def _read_counts(path: Path) -> dict:
+    counts = _read_record(path)
+    if not is_number(counts.get("questions")):
+        raise UserError(f"{path}: not a record of screening; delete it and run again")
+    return counts
+
+
+def _read_record(path: Path) -> dict:
+    """A JSON object; anything else becomes an empty one, which no reader takes."""
     try:
-        facts = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, ValueError):
-        facts = None
-    if not isinstance(facts, dict):
-        raise UserError(f"{path}: not a JSON record of embeddings; delete it and run again")
-    return facts
+        record = None
+    return record if isinstance(record, dict) else {}
 
 
 def git_state(folder: Path) -> dict | None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from bindbench.errors import UserError
 from bindbench.manifest import git_state, write_manifest
+from bindbench.saber.costs import read_costs
 
 SETTINGS = {"questions": {"seed": 3, "nested": 2}, "tables": {"seed": 0}, "embedders": {"nano": {"revision": "abc"}}}
 
@@ -40,9 +41,42 @@ def test_missing_or_broken_record_is_named(tmp_path):
     with pytest.raises(UserError, match=r"absent\.json: no such file"):
         write_manifest(tmp_path / "manifest.json", {}, [tmp_path / "absent.json"])
     (tmp_path / "broken.json").write_text("{")
-    with pytest.raises(UserError, match=r"broken\.json: not a JSON record"):
+    with pytest.raises(UserError, match=r"broken\.json: not a record of embeddings; delete it and run again"):
         write_manifest(tmp_path / "manifest.json", {}, [tmp_path / "broken.json"])
     assert not (tmp_path / "manifest.json").exists()
+
+
+FACT = {"embedder": "nano", "modality": "text", "identity": {}, "seconds": 1.5}
+
+
+@pytest.mark.parametrize("fact", [{}, [], None, {**FACT, "seconds": "x"}, {**FACT, "seconds": None}, {"seconds": 1}])
+def test_a_record_that_lacks_what_the_manifest_tells_is_refused(tmp_path, fact):
+    path = tmp_path / "text.json"
+    path.write_text(json.dumps(fact))
+    with pytest.raises(UserError, match=r"text\.json: not a record of embeddings; delete it and run again"):
+        write_manifest(tmp_path / "manifest.json", {}, [path])
+
+
+def test_counts_of_questions_are_not_guessed(tmp_path):
+    (tmp_path / "text.json").write_text(json.dumps(FACT))
+    (tmp_path / "counts.json").write_text("{}")
+    with pytest.raises(UserError, match=r"counts\.json: not a record of screening; delete it and run again"):
+        write_manifest(tmp_path / "manifest.json", {}, [tmp_path / "text.json"], None, tmp_path / "counts.json")
+
+
+RECORD = {"requests": 2, "refused": {}, "cost_usd": 0.1, "tokens": {"output_image": 5}}
+
+
+@pytest.mark.parametrize(
+    "record", [{}, [], None, {**RECORD, "cost_usd": "x"}, {**RECORD, "refused": 1}, {**RECORD, "tokens": {"a": None}}]
+)
+def test_a_record_of_images_that_lacks_its_costs_is_refused(tmp_path, record):
+    path = tmp_path / "0000.json"
+    path.write_text(json.dumps(RECORD))
+    assert read_costs([path, path])["cost_usd"] == 0.2
+    path.write_text(json.dumps(record))
+    with pytest.raises(UserError, match=r"0000\.json: not a record of bought images; delete it and run again"):
+        read_costs([path])
 
 
 def git(folder, *arguments):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from ..errors import UserError
+from ..manifest import is_number
 
 
 def read_costs(records: list[Path]) -> dict:
@@ -12,11 +13,26 @@ def read_costs(records: list[Path]) -> dict:
     for path in records:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: cannot be read ({error}); delete its images' table and run again") from None
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file; delete {path.with_suffix('.parquet')} and run again") from None
+        except (OSError, ValueError):
+            record = None
+        if not _is_record(record):
+            raise UserError(f"{path}: not a record of bought images; delete it and run again")
         total["requests"] += record["requests"]
         total["refused"] += len(record["refused"])
         total["cost_usd"] = round(total["cost_usd"] + record["cost_usd"], 6)
         for kind, count in record["tokens"].items():
             total["tokens"][kind] = total["tokens"].get(kind, 0) + count
     return total
+
+
+def _is_record(record) -> bool:
+    return (
+        isinstance(record, dict)
+        and is_number(record.get("requests"))
+        and is_number(record.get("cost_usd"))
+        and isinstance(record.get("refused"), dict)
+        and isinstance(record.get("tokens"), dict)
+        and all(map(is_number, record["tokens"].values()))
+    )
