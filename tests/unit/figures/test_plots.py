@@ -1,6 +1,7 @@
 """Figures say what the tables say, for any number of models and sizes, and are the same bytes each time."""
 
 import csv
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -119,3 +120,53 @@ def test_one_size_and_a_dozen_models_can_be_drawn(tmp_path):
 def test_missing_table_is_named(tmp_path):
     with pytest.raises(UserError, match=r"saber_table17\.csv: no such file"):
         plot_saber(tmp_path, tmp_path, SETTINGS)
+
+
+def without_a_column(name):
+    def change(text):
+        header, *lines = csv.reader(text.splitlines())
+        place = header.index(name)
+        return "".join(",".join(row[:place] + row[place + 1 :]) + "\n" for row in (header, *lines))
+
+    return change
+
+
+def half_of_the_models(text):
+    header, *lines = text.splitlines(keepends=True)
+    return header + "".join(line for line in lines if not line.startswith("pictures,"))
+
+
+DAMAGES = {
+    "empty": lambda text: "",
+    "header only": lambda text: text.splitlines(keepends=True)[0],
+    "half of the bytes": lambda text: text[: len(text) // 2],
+    "half of the lines": lambda text: "".join(text.splitlines(keepends=True)[: text.count("\n") // 2]),
+    "last digit cut": lambda text: text[:-2],
+    "a model cut": half_of_the_models,
+    "a line twice": lambda text: text + text.splitlines(keepends=True)[-1],
+    "garbage": lambda text: "\x00\udcff garbage\n" * 9,
+    "another table": lambda text: "a,b\n1,2\n",
+    "a word for a number": lambda text: text.replace("words,text_text,", "words,text_text,?", 1).replace(".", "x"),
+    "no pairings": without_a_column("pairing"),
+    "no models": without_a_column("model"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", plots.TABLES)
+def test_table_that_is_not_whole_is_named_and_not_drawn(tables, tmp_path, name, damage):
+    shutil.copytree(tables, tmp_path / "tables")
+    path = tmp_path / f"tables/saber_{name}.csv"
+    path.write_bytes(DAMAGES[damage](path.read_text()).encode(errors="surrogateescape"))
+    with pytest.raises(UserError, match=rf"^{path}: not a whole table; delete it and run again$"):
+        plot_saber(tmp_path / "tables", tmp_path / "figures", SETTINGS)
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize("column", ["statistic", "2"])
+def test_table_by_n_without_a_column_is_named(tables, tmp_path, column):
+    path = tmp_path / "saber_table17.csv"
+    damage = without_a_column(column) if column == "statistic" else lambda text: text.replace(",2,3,4,", ",x,y,z,", 1)
+    path.write_text(damage((tables / path.name).read_text()))
+    with pytest.raises(UserError, match=r"saber_table17\.csv: not a whole table"):
+        plot_accuracy_by_n(path, tmp_path / "figure", SETTINGS)

@@ -6,6 +6,8 @@ The same tables give the same bytes: no dates, fixed ids.
 """
 
 import csv
+import math
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +38,15 @@ RC = {
     "svg.hashsalt": "bindbench",
     "svg.fonttype": "path",
 }
+BOUNDS = ("value", "low", "high")
+# The column that, with the model and the pairing, names a row of each table.
+TABLES = {
+    "table17": "statistic",
+    "table18": "statistic",
+    "table19": "statistic",
+    "by_category": "category",
+    "by_candidate_kind": "kind",
+}
 TITLES = {name: name.replace("_", " → ") for name in PAIRINGS}
 
 
@@ -51,8 +62,9 @@ class Curve(NamedTuple):
 def plot_saber(tables: Path, figures: Path, settings: Figures) -> None:
     """Draws every figure from the folder with SABER's CSV tables into another folder, as PNG and SVG.
 
-    Raises UserError when a table is missing.
+    Raises UserError when a table is missing, not whole, or without a model that another one has.
     """
+    check_models({tables / f"saber_{name}.csv": key for name, key in TABLES.items()})
     plot_accuracy_by_n(tables / "saber_table17.csv", figures / "saber_accuracy_by_n", settings)
     retrieval = tables / "saber_table18.csv", tables / "saber_table19.csv"
     plot_retrieval_by_n(*retrieval, figures / "saber_retrieval_by_n", settings)
@@ -106,7 +118,7 @@ def plot_candidate_kinds(table: Path, output: Path, settings: Figures) -> None:
 
 def _by_n_panels(panels: list[Axes], path: Path, label: str) -> dict[str, None]:
     """Draws one panel per pairing; returns the models in their order."""
-    rows = read_csv(path)
+    rows = read_csv(path, "statistic")
     sizes = [int(name) for name in rows[0] if name.isdigit()]
     models = dict.fromkeys(row["model"] for row in rows if row["pairing"])
     cells = {(row["model"], row["pairing"], row["statistic"]): row for row in rows}
@@ -116,9 +128,7 @@ def _by_n_panels(panels: list[Axes], path: Path, label: str) -> dict[str, None]:
         panel.plot(sizes, chance, color=GREY, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
         drawn = False
         for place, model in enumerate(models):
-            parts = [
-                np.array([_number(cells[model, pairing, s][str(n)]) for n in sizes]) for s in ("value", "low", "high")
-            ]
+            parts = [np.array([_number(cells[model, pairing, s][str(n)]) for n in sizes]) for s in BOUNDS]
             curve = Curve(np.array(sizes), *parts)
             drawn |= _draw_curve(panel, curve, place)
         if not drawn:
@@ -143,7 +153,7 @@ def _draw_curve(panel: Axes, curve: Curve, place: int) -> bool:
 def _breakdown_figure(
     path: Path, what: str, title: str, label: str, chance: float, output: Path, settings: Figures
 ) -> None:
-    rows = read_csv(path)
+    rows = read_csv(path, what)
     names = list(dict.fromkeys(row[what] for row in rows))
     models = dict.fromkeys(row["model"] for row in rows)
     cells = {(row["model"], row["pairing"], row[what]): row for row in rows}
@@ -156,10 +166,7 @@ def _breakdown_figure(
             panel.axvline(chance, color=GREY, linewidth=1, linestyle=(0, (1, 1.5)), zorder=1)
             drawn = False
             for place, model in enumerate(models):
-                parts = [
-                    np.array([_number(cells[model, pairing, name][s]) for name in names])
-                    for s in ("value", "low", "high")
-                ]
+                parts = [np.array([_number(cells[model, pairing, name][s]) for name in names]) for s in BOUNDS]
                 curve = Curve(np.arange(len(names)), *parts)
                 offset = 0.7 * ((place + 0.5) / len(models) - 0.5)
                 drawn |= _draw_bars(panel, curve, place, offset, vertical=False)
@@ -226,16 +233,59 @@ def _save(figure: Figure, output: Path, settings: Figures) -> None:
             figure.savefig(temporary, format=ending[1:], dpi=settings.dpi, metadata=metadata, facecolor="white")
 
 
-def read_csv(path: Path) -> list[dict[str, str]]:
-    """Rows of a CSV table of ours. Raises UserError when it is missing or empty."""
+def read_csv(path: Path, key: str) -> list[dict[str, str]]:
+    """Rows of a CSV table of ours; `key`: the column that, with model and pairing, names a row.
+
+    Raises UserError when it is missing or not whole.
+    """
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+            lines = list(file)
+            rows = list(csv.DictReader(lines, strict=True))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; run snakemake to make it") from None
-    if not rows:
-        raise UserError(f"{path}: has no rows; delete it and run again")
+    except (UnicodeDecodeError, csv.Error):
+        lines, rows = [], []
+    if not rows or not lines[-1].endswith("\n") or not _is_whole(rows, key):
+        raise UserError(f"{path}: not a whole table; delete it and run again")
     return rows
+
+
+def _is_whole(rows: list[dict[str, str]], key: str) -> bool:
+    """Whether the columns are there, hold numbers, and every model has the same rows in every pairing, once.
+
+    A table by N also has one row of chance, without a pairing; only there the rows' names are known beforehand.
+    """
+    numbers = [name for name in rows[0] if name and name.isdigit()] if key == "statistic" else list(BOUNDS)
+    if not numbers or any(not {"model", "pairing", key, *numbers} <= row.keys() for row in rows):
+        return False
+    if any(None in row or None in row.values() or not all(_is_number(row[name]) for name in numbers) for row in rows):
+        return False
+    found = [(row["model"], row["pairing"], row[key]) for row in rows if row["pairing"]]
+    models = {model for model, _, _ in found}
+    names = BOUNDS if key == "statistic" else {name for _, _, name in found}
+    wanted = set(product(models, (*PAIRINGS, "mean"), names))
+    chance = len(rows) - len(found)
+    return bool(models) and chance == (key == "statistic") and len(found) == len(wanted) and set(found) == wanted
+
+
+def check_models(tables: dict[Path, str]) -> None:
+    """Raises UserError for a table that lacks models of another one: it was cut between two of them.
+
+    tables: the key column of each, as for read_csv.
+    """
+    models = {path: {row["model"] for row in read_csv(path, key) if row["pairing"]} for path, key in tables.items()}
+    everyone = set.union(*models.values())
+    for path, present in models.items():
+        if present != everyone:
+            raise UserError(f"{path}: not a whole table; delete it and run again")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return not cell or math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
 def _number(cell: str) -> float:
