@@ -23,6 +23,11 @@ if Path("config/config.yaml").exists():
 settings = checked_settings()
 
 
+wildcard_constraints:
+    shard=r"\d{4,}",
+    model=model_names(),
+
+
 include: "rules/questions.smk"
 include: "rules/scenes.smk"
 include: "rules/screening.smk"

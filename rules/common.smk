@@ -1,4 +1,5 @@
 # Helper functions of the rules; no rules here. Heavy libraries stay out: every cluster job parses this file.
+import re
 import sys
 from pathlib import Path
 
@@ -26,18 +27,17 @@ shell.prefix(
 )
 
 
-wildcard_constraints:
-    shard=r"\d{4}",
-    model=r"[A-Za-z0-9][A-Za-z0-9.+-]*",
-    modality="text|image",
-
-
 def checked_settings():
     """The validated config; `config` itself is completed in place, so that reports show every value."""
     given = list(workflow.overwrite_configfiles)
     return support.checked_settings(
         config, [path for path in workflow.configfiles if path not in given] + given
     )
+
+
+def model_names():
+    """A pattern of the models that are measured: another name in a target has no rule."""
+    return "|".join(re.escape(name) for name in settings.models)
 
 
 def note_start():
@@ -57,16 +57,19 @@ def config_of_results():
     return canonical_json(support.settings_behind_tables(settings, is_screened()))
 
 
+def escaped(path):
+    """A path for input, where braces would be wildcards."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
 def vocabulary_lists():
-    return [
-        str(resolve(settings.vocabulary.objects)),
-        str(resolve(settings.vocabulary.attributes)),
-    ]
+    lists = settings.vocabulary
+    return [escaped(resolve(lists.objects)), escaped(resolve(lists.attributes))]
 
 
 def vocabulary_drawings():
     """Users' own SVG files that the list of objects names."""
-    return [str(resolve(shape)) for shape in support.drawings(settings.vocabulary)]
+    return [escaped(resolve(shape)) for shape in support.drawings(settings.vocabulary)]
 
 
 def embedder_config(wildcards):
@@ -85,9 +88,12 @@ def embedder_gpus(wildcards):
 
 
 def embedder_folder(wildcards):
-    """Local weights as an input: a model that was trained again is embedded again. Hub ids are no files."""
-    paths = (embedder(wildcards).path, embedder(wildcards).adapter)
-    return [str(resolve(path)) for path in paths if path and resolve(path).is_dir()]
+    """Local weights as inputs, file by file: a model that was trained again is embedded again. Hub ids are no files."""
+    entry = embedder(wildcards)
+    return [
+        escaped(path)
+        for path in support.weight_files(entry.path, entry.adapter, entry.revision)
+    ]
 
 
 def embedding_cache(wildcards, output):
@@ -104,11 +110,8 @@ def image_tables():
 
 def screening_journal():
     """People's verdicts, once there are any: rejected scenes are made again."""
-    return (
-        [settings.screening.journal]
-        if Path(settings.screening.journal).exists()
-        else []
-    )
+    journal = settings.screening.journal
+    return [escaped(journal)] if Path(journal).exists() else []
 
 
 def is_screened():

@@ -43,7 +43,7 @@ rule tabulate_saber:
         vocabulary=vocabulary_lists(),
         costs=image_costs(),
         screening=screening_counts(),
-        reference=str(resolve("resources/reference/saber_paper.csv")),
+        reference=escaped(resolve("resources/reference/saber_paper.csv")),
     output:
         table2=report(
             "<results>/saber_table2.csv",

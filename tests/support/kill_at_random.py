@@ -27,10 +27,11 @@ from snakemake_runs import command, environment  # noqa: E402
 KEY = "sk-this-must-appear-nowhere"
 
 
-def buy(config: dict, directory: Path, kills: int, seed: int, cores: int = 4) -> dict:
+def buy(config: dict, directory: Path, kills: int, seed: int, cores: int = 4, pause_s=(6, 16)) -> dict:
     """Runs to the end with so many kills on the way; returns counts.
 
-    config: values of a config file, without services. directory: an empty working directory.
+    config: values of a config file, without services. directory: an empty working directory. pause_s: a kill comes between
+        so many seconds after a start.
     """
     generator = random.Random(seed)
     with FakeServices() as server:
@@ -55,7 +56,7 @@ def buy(config: dict, directory: Path, kills: int, seed: int, cores: int = 4) ->
                 line, cwd=directory, env=environment() | {"OPENAI_API_KEY": KEY}, start_new_session=True,
                 stdout=(directory / "out.log").open("ab"), stderr=subprocess.STDOUT,
             )  # fmt: skip
-            if done < kills and not _ends_within(run, generator.uniform(6, 16)):
+            if done < kills and not _ends_within(run, generator.uniform(*pause_s)):
                 os.killpg(run.pid, signal.SIGKILL)
                 run.wait()
                 done += 1
@@ -94,9 +95,18 @@ def main() -> int:
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--pause-s", type=float, nargs=2, default=(10, 40), help="a kill comes so many seconds after a start"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        counts = buy(yaml.safe_load(options.config.read_text()), Path(folder), options.kills, options.seed)
+        counts = buy(
+            yaml.safe_load(options.config.read_text()),
+            Path(folder),
+            options.kills,
+            options.seed,
+            pause_s=options.pause_s,
+        )
         counts["files_with_the_key"] = len(files_with_the_key(Path(folder)))
     print(json.dumps(counts))
     bad = counts["exit_code"] or counts["sent_more_than_once"] or counts["files_with_the_key"]

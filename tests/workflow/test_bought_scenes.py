@@ -64,7 +64,7 @@ def manifest(directory) -> dict:
 
 def test_a_refused_scene_leaves_its_question_out_and_a_rejected_one_alone_is_made_again(shop):
     server, directory, config = shop
-    server.faults({"fault": "refusal", "match": "exactly 2 objects", "times": 1})
+    server.faults({"fault": "status", "status": 400, "code": "moderation_blocked", "match": "exactly 2 objects"})
     go(directory, config)
     rows = image_rows(directory)
     assert len(rows) == 49 and manifest(directory)["bought"]["refused"] == 1

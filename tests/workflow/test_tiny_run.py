@@ -11,9 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
-from bindbench.tables import IMAGES, SCORES, read_table
+from bindbench.tables import IMAGES, SCENES, SCORES, read_table
 from snakemake_runs import REPOSITORY, command, environment, planned, run
 
 pytestmark = pytest.mark.xdist_group("tiny")
@@ -152,29 +153,52 @@ def test_kill_9_while_rendering_and_while_embedding_loses_seconds_and_changes_no
         assert (directory / "results" / name).read_bytes() == (unbroken / "results" / name).read_bytes(), name
 
 
+def vectors(directory: Path) -> int:
+    """Texts that nano's cache holds."""
+    facts = json.loads((directory / "results/embeddings/nano/saber.text.json").read_text())
+    parts = (directory / "results/cache/embeddings" / facts["fingerprint"] / "text").glob("part-*.npy")
+    return sum(len(np.load(path)) for path in parts)
+
+
+def distinct_captions(directory: Path) -> set[str]:
+    return set(read_table(SCENES, directory / "results/saber/scenes.parquet")["caption"].to_pylist())
+
+
 def test_a_benchmark_that_grows_embeds_and_renders_only_what_is_new(copy_of_tiny):
     config = copy_of_tiny / "grown.yaml"
     tiny = (REPOSITORY / "config/tiny.yaml").read_text()
     config.write_text(tiny.replace("independent: 4", "independent: 5") + "models: [wordllama, nano]\n")
     images = {path: path.stat().st_mtime_ns for path in (copy_of_tiny / "results/saber/images").glob("*/*.png")}
+    before, captions = vectors(copy_of_tiny), distinct_captions(copy_of_tiny)
     run("results/saber_table2.csv", "--cores", "2", directory=copy_of_tiny, config=config)
-    log = (copy_of_tiny / "results/logs/embed_texts/nano.log").read_text()
-    facts = json.loads((copy_of_tiny / "results/embeddings/nano/saber.text.json").read_text())
-    assert facts["embedded"] < facts["items"], log
+    assert 0 < vectors(copy_of_tiny) - before == len(distinct_captions(copy_of_tiny) - captions)
     assert (
         sum(path.exists() and path.stat().st_mtime_ns == time_ns for path, time_ns in images.items()) > len(images) / 2
     )
 
 
-def test_a_missing_image_is_told_with_what_to_do(copy_of_tiny):
-    image = next((copy_of_tiny / "results/saber/images/0000").glob("*.png"))
-    image.unlink()
+@pytest.mark.parametrize("target", ["results/embeddings/nano/saber.image.parquet", "results/saber_scenes.html"])
+@pytest.mark.parametrize("fault", ["missing", "damaged"])
+def test_a_missing_image_is_told_with_what_to_do(copy_of_tiny, target, fault):
+    """What the message says is done to the letter; it mends the fault, and the good images stay as they are."""
+    folder = copy_of_tiny / "results/saber/images/0000"
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.glob("*.png")}
+    broken = sorted(folder.glob("*-c1.png"))
+    for image in broken:
+        image.unlink() if fault == "missing" else image.write_bytes(image.read_bytes()[:-9])
     shutil.rmtree(copy_of_tiny / "results/cache")
-    (copy_of_tiny / "results/embeddings/nano/saber.image.parquet").unlink()
-    done = run("results/embeddings/nano/saber.image.parquet", "--cores", "2", directory=copy_of_tiny, check=False)
-    assert done.returncode != 0
-    assert image.name in done.stdout + done.stderr and "0000.parquet" in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
+    (copy_of_tiny / target).unlink()
+    done = run(target, "--cores", "2", directory=copy_of_tiny, check=False)
+    told = done.stdout + done.stderr
+    assert done.returncode != 0 and "Traceback" not in told
+    assert any(image.name in told for image in broken)
+    (named,) = set(re.findall(r"delete (\S+) and run again", told))
+    assert named.endswith("results/saber/images/0000.parquet")
+    (copy_of_tiny / named).unlink()
+    run(target, "--cores", "2", directory=copy_of_tiny)
+    assert (copy_of_tiny / target).exists()
+    assert {path: path.read_bytes() for path in folder.glob("*.png")} == {p: data for p, (_, data) in before.items()}
+    assert all(path.stat().st_mtime_ns == time_ns for path, (time_ns, _) in before.items() if path not in broken)
 
 
 def test_jobs_ask_the_cluster_for_what_their_rules_say(tiny, tmp_path):
@@ -226,4 +250,5 @@ def test_the_slurm_profile_sends_gpu_jobs_to_a_partition_with_gpus(tmp_path):
     profile = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text())
     partitions = read_partition_file(REPOSITORY / profile["slurm-partition-config"])
     assert {partition.name: partition.limits.max_gpu > 0 for partition in partitions} == {"cpu": False, "gpu": True}
+    shutil.copytree(REPOSITORY / "profiles", tmp_path / "profiles")  # the file is looked for where a person would run
     assert planned("all", directory=tmp_path, profile="slurm") == planned("all", directory=tmp_path)

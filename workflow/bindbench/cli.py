@@ -5,6 +5,7 @@ A user's mistake is one line on standard error and exit code 2.
 """
 
 import argparse
+import errno
 import sys
 from pathlib import Path
 
@@ -18,14 +19,25 @@ from .config.screening import Screening
 from .config.services import Services
 from .errors import UserError
 
+# Not faults of the program: no space, no permission, a folder where a file should be.
+OF_THE_MACHINE = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
+)
+
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = build_parser()
-    options = parser.parse_args(arguments)
     try:
+        options = build_parser().parse_args(arguments)
         options.run(options)
     except UserError as error:
         print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno not in OF_THE_MACHINE:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{place}cannot be written or read ({error.strerror or error}); mend that and run again", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -79,7 +91,12 @@ def _vocabulary(settings: Vocabulary):
 
 
 def check_config(options) -> None:
-    load(options.files)
+    from .config.reading import read_yaml, source_of
+    from .snakemake_support import check_files
+
+    settings = load(options.files)
+    files = {str(path): read_yaml(path) for path in options.files}
+    check_files(settings, lambda *key: source_of(settings.model_dump(mode="json"), files, key))
 
 
 def sample_questions(options) -> None:
@@ -155,20 +172,26 @@ def _settings(options) -> Config:
     return load([*([default] if default.exists() else []), *options.configfile])
 
 
-def _images(results: Path) -> list[Path]:
-    """Tables of the images of all shards."""
+def _images(results: Path, settings: Config) -> list[Path]:
+    """Tables of the images of all shards that the config has; older ones of more shards may lie beside them."""
+    from .snakemake_support import shard_count
+
     folder = results / "saber/images"
-    if not (tables := sorted(folder.glob("*.parquet"))):
-        raise UserError(f"{folder}: no images yet; make them first: snakemake --cores 8 results/saber_scenes.html")
+    tables = [folder / f"{index:04d}.parquet" for index in range(shard_count(settings))]
+    if missing := [table for table in tables if not table.exists()]:
+        raise UserError(
+            f"{missing[0]}: no images yet; make them first, with the same config: snakemake --cores 8 results/saber_scenes.html"
+        )
     return tables
 
 
 def review_scenes(options) -> None:
     from .review.scenes import serve_review
 
-    saber, journal = options.results / "saber", Path(_settings(options).screening.journal)
+    settings = _settings(options)
+    saber, journal = options.results / "saber", Path(settings.screening.journal)
     serve_review(
-        *(saber / "questions.parquet", saber / "scenes.parquet", _images(options.results), journal),
+        *(saber / "questions.parquet", saber / "scenes.parquet", _images(options.results, settings), journal),
         port=options.port, by=options.by, open_browser=not options.no_browser,
     )  # fmt: skip
 
@@ -181,7 +204,8 @@ def propose_verdicts(options) -> None:
     if not model:
         raise UserError("screening.proposal_model: name the vision-language model that proposes verdicts")
     scenes, journal = options.results / "saber/scenes.parquet", Path(settings.screening.journal)
-    counts = propose_verdicts(scenes, _images(options.results), journal, model, settings.services)
+    images = _images(options.results, settings)
+    counts = propose_verdicts(scenes, images, journal, model, settings.services)
     print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
 
 

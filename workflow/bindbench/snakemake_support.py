@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .config import Config, check
 from .config.questions import Vocabulary
-from .config.reading import read_yaml
+from .config.reading import read_yaml, source_of
 from .errors import UserError
 from .files import write_json
 from .paths import resolve
@@ -30,8 +30,8 @@ def checked_settings(config: dict, configfiles: list) -> Config:
     """
     try:
         files = {str(path): read_yaml(path) for path in configfiles}
-        settings = check(config, lambda key: _source(config, files, key))
-        _check_files(settings, lambda *key: _source(config, files, key))
+        settings = check(config, lambda key: source_of(config, files, key))
+        check_files(settings, lambda *key: source_of(config, files, key))
     except UserError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -39,7 +39,7 @@ def checked_settings(config: dict, configfiles: list) -> Config:
     return settings
 
 
-def _check_files(settings: Config, source) -> None:
+def check_files(settings: Config, source) -> None:
     """Files that the config names are there, and the lists of the vocabulary are sound."""
     for key in ("objects", "attributes"):
         path = getattr(settings.vocabulary, key)
@@ -71,37 +71,18 @@ def drawings(settings: Vocabulary) -> list[str]:
     return sorted(shape for shape in shapes if not shape.startswith(("noto:", "own:")))
 
 
-def _source(config: dict, files: dict[str, dict], key: tuple) -> str:
-    """The file that gave a key its value; --config when the value is none of the files'; the likeliest for a missing key."""
-    _, current = _follow(config, key)
-    depths = {path: _follow(values, key) for path, values in files.items()}
-    for path in reversed(files):
-        if depths[path] == (len(key), current):
-            return path
-    if any(depth == len(key) for depth, _ in depths.values()):
-        return "--config"
-    return max(reversed(files), key=lambda path: depths[path][0], default="--config")
-
-
-def _follow(values, key: tuple) -> tuple[int, object]:
-    """How many parts of the key a nested mapping holds, and what stands there."""
-    for depth, part in enumerate(key):
-        held = part in values if isinstance(values, dict) else isinstance(part, int) and part < len(values or ())
-        if not held:
-            return depth, None
-        values = values[part]
-    return len(key), values
-
-
 def shell_prefix(workflow_folder: Path, deployment_methods) -> str:
-    """Put before every shell command."""
+    """Put before every shell command. It is a format string: braces of a path are doubled."""
     methods = {getattr(method, "name", str(method)).lower() for method in deployment_methods or ()}
-    prefix = (
-        f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow_folder))}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; "
-    )
+    package, programs = (_for_shell(folder) for folder in (workflow_folder, Path(sys.executable).parent))
+    prefix = f"set -euo pipefail; export PYTHONPATH={package}${{{{PYTHONPATH:+:$PYTHONPATH}}}}; "
     if "conda" not in methods and "apptainer" not in methods:
-        prefix += f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; "
+        prefix += f"export PATH={programs}:$PATH; "
     return prefix
+
+
+def _for_shell(path: Path) -> str:
+    return shlex.quote(str(path)).replace("{", "{{").replace("}", "}}")
 
 
 def shard_count(settings: Config) -> int:
@@ -136,6 +117,21 @@ def release_stale_lock() -> None:
             f"The run with process id {holder['pid']} was killed; its lock is released and the work goes on.",
             file=sys.stderr,
         )
+
+
+def weight_files(*paths: str | None) -> list[Path]:
+    """Every file of the local folders and files among the paths, those that are hidden or model cards left out."""
+    found: set[Path] = set()
+    for path in filter(None, paths):
+        place = resolve(path)
+        if place.is_file():
+            found.add(place)
+        elif place.is_dir():
+            inside = (file for file in place.rglob("*") if file.is_file() and file.suffix != ".md")
+            found |= {
+                file for file in inside if not any(part.startswith(".") for part in file.relative_to(place).parts)
+            }
+    return sorted(found)
 
 
 def _started(pid: int) -> str | None:

@@ -165,7 +165,9 @@ def write_table(table: Table, rows: list[dict] | dict | pa.Table, path: str | Pa
     if problem:
         raise ValueError(f"{table.name}: {problem}")
     with written_whole(path) as temporary:
-        pq.write_table(data.replace_schema_metadata(table.schema.metadata), temporary, compression="zstd")
+        pq.write_table(
+            data.replace_schema_metadata(table.schema.metadata), temporary, compression="zstd", write_page_checksum=True
+        )
 
 
 def read_table(table: Table, path: str | Path) -> pa.Table:
@@ -174,7 +176,7 @@ def read_table(table: Table, path: str | Path) -> pa.Table:
     if not path.exists():
         raise UserError(f"{path}: no such file; run snakemake to make it")
     try:
-        data = pq.read_table(path, memory_map=True)
+        data = pq.read_table(path, memory_map=True, page_checksum_verification=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(
             f"{path}: not a readable Parquet file ({_first_line(error)}); delete it and run again"
@@ -187,7 +189,9 @@ def read_table(table: Table, path: str | Path) -> pa.Table:
     try:
         data = data.select(table.schema.names).cast(table.schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise UserError(f"{path}: not a {table.name} table of this version ({_first_line(error)})") from None
+        raise UserError(
+            f"{path}: not a {table.name} table of this version ({_first_line(error)}); delete it and run again"
+        ) from None
     problem = _problem(table, data)
     if problem:
         raise UserError(f"{path}: {problem}; delete it and run again")

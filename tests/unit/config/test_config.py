@@ -22,19 +22,26 @@ from bindbench.errors import UserError
         ({"scenes": {"image_px": 10}}, "x.yaml: scenes.image_px: must be >= 64 (got 10)"),
         ({"scenes": {"flip_probability": 1.5}}, "x.yaml: scenes.flip_probability: must be <= 1 (got 1.5)"),
         ({"scenes": {"renderer": "blender"}}, "x.yaml: scenes.renderer: must be one of 'builtin' or 'openai' (got 'blender')"),
-        ({"scenes": None}, "x.yaml: scenes: input should be"),
+        ({"scenes": None}, "x.yaml: scenes: must be a section"),
         ({"tables": {"confidence": 1}}, "x.yaml: tables.confidence: must be < 1 (got 1)"),
         ({"questions": {"object_counts": [2, 2]}}, "x.yaml: questions.object_counts: must ascend without repeats"),
         ({"questions": {"object_counts": [1, 2]}}, "x.yaml: questions.object_counts.0: must be >= 2 (got 1)"),
         ({"questions": {"object_counts": [2, 4]}}, "x.yaml: questions: object_counts must have no gap while nested > 0"),
         ({"questions": {"independent": 0, "nested": 0}}, "x.yaml: questions: independent and nested are both 0"),
-        ({"questions": {"min_moved": 3}}, "x.yaml: questions: min_moved = 3 leaves fewer than three"),
+        ({"questions": {"object_counts": [3, 4], "min_moved": 3}}, "x.yaml: questions: min_moved = 3 leaves fewer than three"),
         ({"models": ["gpt"]}, "x.yaml: models: gpt is not among the embedders"),
         ({"models": ["nano", "nano"]}, "x.yaml: models: a name is given twice"),
         ({"models": []}, "x.yaml: models:"),
         ({"embedders": {"a": {}}, "models": ["a"]}, "x.yaml: embedders.a: path: needed by the loader sentence-transformers"),
         ({"embedders": {"a": {"loader": "minilm"}}, "models": ["a"]}, "x.yaml: embedders.a: modalities: minilm embeds text only"),
         ({"embedders": {"a/b": {"path": "x"}}, "models": ["nano"]}, "x.yaml: embedders.a/b: "),
+        ({"models": ["Chance"], "embedders": {"Chance": {"path": "x"}}}, "x.yaml: models.0: the tables call their chance level so"),
+        ({"models": ["nano", "NANO"], "embedders": {"NANO": {"path": "x"}}}, "x.yaml: models: a name is given twice (names that"),
+        ({"questions": {"independent": 10**11}}, "x.yaml: questions.independent: must be <= 100000"),
+        ({"questions": {"object_counts": [2], "min_moved": 9}}, "x.yaml: questions: min_moved = 9 cannot be met at N = 2"),
+        ({"tables": {"confidence": 1e-300}}, "x.yaml: tables.confidence: must be >= 0.5"),
+        ({"services": {"prices": {"gpt-image-2": {"image_tokens": {"default": -5}}}}}, "x.yaml: services.prices."),
+        ({"questions": None}, "x.yaml: questions: must be a section with keys of its own, or left out"),
         ({"vocabulary": {"palette": ["red", "red"]}}, "x.yaml: vocabulary.palette: a colour is named twice"),
     ],
 )  # fmt: skip
@@ -126,3 +133,29 @@ def test_arrangements_are_counted_exactly(n):
     for at_least in range(n + 2):
         expected = sum(sum(a != b for a, b in enumerate(order)) >= at_least for order in permutations(range(n)))
         assert arrangements_with_moved(n, at_least) == expected
+
+
+def test_an_error_of_several_files_names_the_one_with_the_fault(tmp_path):
+    (tmp_path / "a.yaml").write_text("scenes: {image_px: 128}\n")
+    (tmp_path / "b.yaml").write_text("scenes: {seed: -1}\n")
+    with pytest.raises(UserError) as error:
+        load([tmp_path / "a.yaml", tmp_path / "b.yaml"])
+    assert str(error.value) == f"{tmp_path / 'b.yaml'}: scenes.seed: must be >= 0 (got -1)"
+
+
+def test_check_config_looks_at_the_files_that_the_config_names(tmp_path):
+    (tmp_path / "a.yaml").write_text("vocabulary: {objects: nope.csv}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "bindbench", "check-config", str(tmp_path / "a.yaml")], capture_output=True, text=True
+    )
+    assert (
+        done.returncode == 2
+        and done.stderr == f"{tmp_path / 'a.yaml'}: vocabulary.objects: no such file (got 'nope.csv')\n"
+    )
+
+
+def test_no_command_of_the_documentation_names_a_target_after_configfile(repository):
+    for path in (repository / "README.md", repository / "config/README.md", repository / "profiles/README.md"):
+        for line in re.findall(r"snakemake [^`\n]*--configfile ([^`\n]*)", path.read_text()):
+            words = [word for word in line.split("#")[0].split() if not word.startswith("-")]
+            assert all(word.endswith((".yaml", "…")) for word in words), line

@@ -1,5 +1,7 @@
 """Outputs are whole or absent, tables are checked, a killed run's lock is released and a living one's is not."""
 
+import contextlib
+import errno
 import json
 import os
 import signal
@@ -11,7 +13,9 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bindbench import cli
 from bindbench import snakemake_support as support
+from bindbench.config.reading import source_of
 from bindbench.errors import UserError
 from bindbench.files import canonical_json, write_bytes, write_json, written_whole
 from bindbench.tables import QUESTIONS, SCORES, read_table, write_table
@@ -100,6 +104,47 @@ def test_a_missing_damaged_or_other_table_is_told_in_one_line(tmp_path):
         read_table(QUESTIONS, path)
 
 
+@pytest.mark.parametrize("place", range(0, 400, 7))
+def test_a_flipped_bit_in_the_data_of_a_table_is_noticed(tmp_path, place):
+    """Not every byte is data: what a flip leaves unchanged may pass, what it changes may not."""
+    rows = [{**ROW, "question": f"question {n * 7919 % 10007}", "n_objects": n} for n in range(300)]
+    write_table(QUESTIONS, rows, tmp_path / "t.parquet")
+    data = bytearray((tmp_path / "t.parquet").read_bytes())
+    data[4 + place * len(data) // 800] ^= 16  # the first half: pages
+    (tmp_path / "t.parquet").write_bytes(data)
+    with contextlib.suppress(UserError):
+        assert read_table(QUESTIONS, tmp_path / "t.parquet").to_pylist() == rows
+
+
+def test_a_full_disk_and_bad_json_are_one_line(tmp_path, monkeypatch, capsys):
+    def full(options):
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "x"))
+
+    monkeypatch.setattr(cli, "COMMANDS", [("fill", "", [], full), *cli.COMMANDS])
+    assert cli.main(["fill"]) == 2
+    assert "x: cannot be written or read (No space left on device)" in capsys.readouterr().err
+    assert cli.main(["sample-questions", "--vocabulary", "{", "--config", "{}"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_weights_are_inputs_file_by_file(tmp_path):
+    (tmp_path / "m/.git").mkdir(parents=True)
+    for name in ("model.safetensors", "README.md", ".git/x", "config.json"):
+        (tmp_path / "m" / name).write_text("x")
+    (tmp_path / "w.bin").write_text("x")
+    found = support.weight_files(str(tmp_path / "m"), None, str(tmp_path / "w.bin"), "hub/id")
+    assert [path.name for path in found] == ["config.json", "model.safetensors", "w.bin"]
+
+
+def test_braces_and_spaces_of_a_folder_survive_the_shell_prefix(tmp_path):
+    folder = tmp_path / "it's {v1} $x"
+    prefix = support.shell_prefix(folder, None).format()
+    shown = subprocess.run(
+        ["bash", "-c", prefix + 'echo "$PYTHONPATH"'], capture_output=True, text=True, env={"PATH": os.environ["PATH"]}
+    )
+    assert shown.stdout.strip() == str(folder)
+
+
 @pytest.fixture
 def locked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -137,6 +182,6 @@ def test_a_process_id_that_was_given_to_another_process_does_not_hold_the_lock(l
 def test_an_error_names_the_file_that_gave_the_value():
     files = {"default.yaml": {"a": {"b": 1, "c": 2}}, "mine.yaml": {"a": {"b": 3}}}
     config = {"a": {"b": 3, "c": 5}, "d": 1}
-    assert support._source(config, files, ("a", "b")) == "mine.yaml"
-    assert support._source(config, files, ("a", "c")) == "--config"
-    assert support._source({"a": {"b": 3, "c": 2}}, files, ("a", "c")) == "default.yaml"
+    assert source_of(config, files, ("a", "b")) == "mine.yaml"
+    assert source_of(config, files, ("a", "c")) == "--config"
+    assert source_of({"a": {"b": 3, "c": 2}}, files, ("a", "c")) == "default.yaml"

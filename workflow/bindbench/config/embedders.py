@@ -1,8 +1,9 @@
 """Which embedders are measured, and how they are loaded."""
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from .base import Section
 
@@ -61,7 +62,17 @@ class Embedder(Section):
         return self
 
 
-EmbedderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
+def _usable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,99}", name):
+        raise ValueError(
+            "a name has at most 100 letters, digits, dots, pluses and minuses, and begins with a letter or digit"
+        )
+    if name.lower() == "chance":
+        raise ValueError("the tables call their chance level so; choose another name")
+    return name
+
+
+EmbedderName = Annotated[str, AfterValidator(_usable)]
 
 DEFAULT_EMBEDDERS = {
     "nano": Embedder(path="resources/models/nano", batch_size=64),

@@ -51,6 +51,8 @@ class Config(Section):
         for name in self.models:
             if name not in self.embedders:
                 raise ValueError(f"models: {name} is not among the embedders ({', '.join(self.embedders)})")
-        if len(set(self.models)) != len(self.models):
-            raise ValueError("models: a name is given twice")
+        if len({name.lower() for name in self.models}) != len(self.models):
+            raise ValueError(
+                "models: a name is given twice (names that differ in case only share a folder on some machines)"
+            )
         return self

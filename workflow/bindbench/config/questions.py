@@ -57,8 +57,8 @@ class Questions(Section):
         min_length=1,
         description="Scene sizes N; nested chains grow from the smallest to the largest.",
     )
-    independent: int = Field(100, ge=0, description="Independently drawn questions for each N.")
-    nested: int = Field(100, ge=0, description="Nested chains; each gives one question for each N.")
+    independent: int = Field(100, ge=0, le=100_000, description="Independently drawn questions for each N.")
+    nested: int = Field(100, ge=0, le=100_000, description="Nested chains; each gives one question for each N.")
     min_moved: int = Field(
         2,
         ge=2,
@@ -78,6 +78,10 @@ class Questions(Section):
             raise ValueError("independent and nested are both 0: there is no question to ask")
         if self.nested and list(self.object_counts) != list(range(self.object_counts[0], self.object_counts[-1] + 1)):
             raise ValueError("object_counts must have no gap while nested > 0: each step of a chain adds one binding")
+        if self.object_counts[0] == 2 and self.min_moved > 2:
+            raise ValueError(
+                f"min_moved = {self.min_moved} cannot be met at N = 2: a swap of two objects moves two bindings"
+            )
         for n in self.object_counts:
             if n > 2 and arrangements_with_moved(n, self.min_moved) < 3:
                 raise ValueError(

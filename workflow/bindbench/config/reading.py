@@ -11,22 +11,60 @@ from ..files import canonical_json
 from .models import Config
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice: plain YAML would drop the first one's section without a word."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            name = self.construct_object(key, deep=True)
+            if isinstance(name, str) and name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {name} stands twice", key.start_mark)
+            seen.add(name if isinstance(name, str) else None)
+        return super().construct_mapping(node, deep)
+
+
 def load(paths: list[str | Path]) -> Config:
     """The config of one or more YAML files; later ones override, nested sections are merged, lists are replaced."""
+    files = {str(path): read_yaml(path) for path in paths}
     merged: dict = {}
-    for path in paths:
-        _merge(merged, read_yaml(path))
-    return check(merged, ", ".join(str(path) for path in paths))
+    for values in files.values():
+        _merge(merged, values)
+    return check(merged, lambda key: source_of(merged, files, key))
+
+
+def source_of(config: dict, files: dict[str, dict], key: tuple) -> str:
+    """The file that gave a key its value, the last of `files` first; --config when the value is none of the files'."""
+    depth, current = _follow(config, key)
+    depths = {path: _follow(values, key) for path, values in files.items()}
+    for path in reversed(files):
+        if depths[path] == (len(key), current):
+            return path
+    if depth == len(key) or any(found == len(key) for found, _ in depths.values()):
+        return "--config"
+    return max(reversed(files), key=lambda path: depths[path][0], default="--config")
+
+
+def _follow(values, key: tuple) -> tuple[int, object]:
+    """How many parts of the key a nested mapping holds, and what stands there."""
+    for depth, part in enumerate(key):
+        held = part in values if isinstance(values, dict) else isinstance(part, int) and part < len(values or ())
+        if not held:
+            return depth, None
+        values = values[part]
+    return len(key), values
 
 
 def read_yaml(path: str | Path) -> dict:
     path = Path(path)
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
+    except RecursionError:
+        raise UserError(f"{path}: nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
@@ -55,7 +93,15 @@ def check(values: dict, source: str | Callable[[tuple], str] = "config") -> Conf
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise UserError("\n".join(_line(source, problem) for problem in error.errors())) from None
+        problems = error.errors()
+        places = [problem["loc"] for problem in problems]
+        # A bad item makes its list too short as well: that says nothing new.
+        told = [
+            p
+            for p in problems
+            if p["type"] != "too_short" or not any(q[: len(p["loc"])] == p["loc"] != q for q in places)
+        ]
+        raise UserError("\n".join(dict.fromkeys(_line(source, problem) for problem in told))) from None
 
 
 def _line(source: str | Callable[[tuple], str], problem: dict) -> str:
@@ -74,6 +120,10 @@ def _line(source: str | Callable[[tuple], str], problem: dict) -> str:
         "less_than_equal": f"must be <= {context.get('le', 0):g}{got}",
         "literal_error": f"must be one of {context.get('expected')}{got}",
     }.get(kind)
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        reason = f"must be a section with keys of its own, or left out{got}"
+    if kind == "tuple_type":
+        reason = f"must be a list{got}"
     if kind == "value_error":
         reason = message.removeprefix("Value error, ")
     if reason is None:
@@ -84,7 +134,8 @@ def _line(source: str | Callable[[tuple], str], problem: dict) -> str:
 def _shown(value) -> str:
     if isinstance(value, (dict, list, tuple, BaseModel)):
         return ""
-    return f" (got {value!r})"
+    shown = repr(value)
+    return f" (got {shown if len(shown) <= 80 else shown[:77] + '...'})"
 
 
 def stage(config: Config, name: str) -> str:

@@ -8,7 +8,7 @@ from .base import Section
 class Tables(Section):
     """Intervals (every mean comes with one)."""
 
-    confidence: float = Field(0.95, gt=0, lt=1, description="Of the intervals.")
+    confidence: float = Field(0.95, ge=0.5, lt=1, description="Of the intervals.")
     bootstrap_samples: int = Field(
         2000, ge=100, le=100_000, description="Resamples of the questions; chains are drawn whole."
     )

@@ -1,6 +1,6 @@
 """Paid services: where answers are kept, how they are asked for, what they cost and how much may be spent."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -18,7 +18,7 @@ class Price(Section):
     output_text: float = Field(0.0, ge=0, description="USD per million text tokens received, thoughts included.")
     output_image: float = Field(0.0, ge=0, description="USD per million image tokens received.")
     batch_factor: float = Field(0.5, ge=0, le=1, description="Part of the price that a batch pays.")
-    image_tokens: dict[str, int] = Field(
+    image_tokens: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=dict,
         description="Tokens of one image received, by `quality size` such as `medium 1024x1024`; `default` for the rest.",
     )

@@ -76,7 +76,7 @@ def readme() -> str:
         "Generated from the models in `workflow/bindbench/config`; `make generated` writes it.",
         "",
         "`config/config.yaml` holds the defaults and is always read. Put your changes into a file of your own and pass it:",
-        "`snakemake --cores 8 --configfile my.yaml results/saber_table2.csv`. Sections are merged, lists are replaced.",
+        "`snakemake --cores 8 results/saber_table2.csv --configfile my.yaml`. Sections are merged, lists are replaced.",
         "Several files may follow one `--configfile`; later ones win. (`--config` on the command line is safe for top-level",
         "values only.)",
         "",
@@ -90,6 +90,8 @@ def readme() -> str:
         "and partitions are not here: they belong to `profiles/`. API keys come from the environment and never stand in a config.",
         "",
         "A fault is reported in one line, with exit code 2: `my.yaml: scenes.image_px: must be >= 64 (got 10)`.",
+        "Name the target before `--configfile`, which takes every word after it for a file. A file that is missing or no YAML at",
+        "all is met by Snakemake before us, with its own words; `check-config` below tells it in one line.",
         "`python -m bindbench check-config config/config.yaml my.yaml` checks without running anything.",
     ]
     for name, field in Config.model_fields.items():

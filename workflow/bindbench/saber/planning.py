@@ -41,8 +41,9 @@ def planned_shards(target: str, configfiles: list[Path]) -> list[int]:
         command += ["--configfile", *map(str, configfiles)]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
-        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["snakemake failed"]
-        raise UserError(f"{target}: {last[0].strip()}")
+        lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        why = [line for line in lines if line.startswith(("No rule", "Missing")) or "must be" in line]
+        raise UserError(f"{target}: {(why or lines or ['snakemake failed'])[0]}")
     return sorted(
         {int(shard) for shard in re.findall(r"bindbench buy-scenes .*?--shard (\d+)", done.stdout + done.stderr)}
     )
