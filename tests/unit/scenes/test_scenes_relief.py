@@ -112,6 +112,17 @@ def test_file_gives_back_what_was_written(tmp_path):
     assert found.digest("own:a") != found.digest("own:b")
 
 
+def test_a_relief_that_the_file_lacks_and_a_file_that_went_away_are_one_line(tmp_path):
+    path = tmp_path / "reliefs.bin"
+    write_reliefs(path, {"own:a": build_relief(DISC)})
+    found = read_reliefs(path)
+    with pytest.raises(UserError, match=r"reliefs\.bin: holds no relief of own:b; delete it"):
+        found.digest("own:b")
+    path.unlink()
+    with pytest.raises(UserError, match=r"reliefs\.bin: damaged; delete it and run again"):
+        found["own:a"]
+
+
 def test_missing_foreign_and_damaged_files_are_refused(tmp_path):
     path = tmp_path / "reliefs.bin"
     with pytest.raises(UserError, match="no such file"):

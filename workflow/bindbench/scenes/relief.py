@@ -225,9 +225,12 @@ class ReliefFile(Mapping):
 
     def _read(self, shape: str) -> Relief:
         entry = self._index[shape]
-        with self._path.open("rb") as file:
-            file.seek(self._start + entry["start"])
-            packed = file.read(entry["length"])
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._start + entry["start"])
+                packed = file.read(entry["length"])
+        except OSError:  # gone or unreadable since it was opened
+            raise _damaged(self._path) from None
         if sha256(packed) != entry["sha256"]:
             raise _damaged(self._path)
         return _unpacked(packed, entry["height"], entry["width"])
@@ -239,7 +242,9 @@ class ReliefFile(Mapping):
         return len(self._index)
 
     def digest(self, shape: str) -> str:
-        """Sha256 of one relief as it lies in the file."""
+        """Sha256 of one relief as it lies in the file. Raises UserError when the file lacks it."""
+        if shape not in self._index:
+            raise UserError(f"{self._path}: holds no relief of {shape}; delete it and run again")
         return self._index[shape]["sha256"]
 
 
