@@ -24,7 +24,7 @@ settings = checked_settings()
 
 
 wildcard_constraints:
-    shard=r"\d{4,}",
+    shard=r"[0-9]+",
     model=model_names(),
 
 
