@@ -540,6 +540,45 @@ def test_a_checkpoint_without_weights_is_refused(checkpoints, tmp_path):
         load(Embedder(path=str(tmp_path)), "cpu", name="mine")
 
 
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_a_checkpoint_without_tokenizer_files_is_refused(tmp_path, batch_size):
+    folder = tmp_path / "model"
+    shutil.copytree(nano().path, folder)
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    with pytest.raises(UserError, match=r"embedders\.mine: .*no tokens of the text 'a cube'.*tokenizer files"):
+        load(Embedder(path=str(folder), batch_size=batch_size), "cpu", name="mine")
+
+
+@pytest.mark.parametrize("kind", ["bert", "clip"])
+def test_a_tokenizer_that_knows_no_word_is_refused(checkpoints, tmp_path, kind):
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path / "model"
+    if kind == "clip":
+        shutil.copytree(checkpoints["clip"], folder)
+        (folder / "tokenizer.json").unlink()
+        (folder / "tokenizer_config.json").unlink()
+    else:
+        size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+        BertModel(BertConfig(vocab_size=50, **size)).save_pretrained(folder)
+    with pytest.raises(UserError, match=r"embedders\.mine: .*same tokens of different words.*tokenizer files"):
+        load(Embedder(path=str(folder), modalities=("text",)), "cpu", name="mine")
+
+
+def test_a_text_without_tokens_is_named(tmp_path):
+    from tiny_models import byte_level_bpe
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=byte_level_bpe(("[PAD]",)), pad_token="[PAD]")
+    size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    BertModel(BertConfig(vocab_size=len(tokenizer), **size)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = load(Embedder(path=str(tmp_path), modalities=("text",)), "cpu", name="mine")
+    with pytest.raises(UserError, match=r"embedders\.mine: .*no tokens of the text ''"):
+        model.embed(["a cube", ""])
+
+
 def test_a_checkpoint_that_lacks_some_weights_is_refused_not_filled_with_random_ones(tmp_path):
     from safetensors.torch import load_file, save_file
 

@@ -90,9 +90,23 @@ class Model:
         return result
 
     def prepare_texts(self, texts: list[str]) -> dict:
-        """The processor's output for one batch: padded token ids and their mask."""
+        """The processor's output for one batch: padded token ids and their mask.
+
+        Raises UserError for a text that gives no tokens.
+        """
         self._need("text")
-        return self.network.preprocess(texts, prompt=self.prompt)
+        return self.tokens(texts)
+
+    def tokens(self, texts: list[str]) -> dict:
+        """`prepare_texts` without its question whether the entry wants texts."""
+        features = self.network.preprocess(texts, prompt=self.prompt)
+        bare = _without_tokens(features)
+        if bare is not None:
+            raise UserError(
+                f"embedders.{self.name}: the tokenizer makes no tokens of the text {texts[bare][:60]!r}; "
+                "give a text with words, and a checkpoint with its tokenizer files"
+            )
+        return features
 
     def prepare_images(self, images: list) -> dict:
         """The processor's output for one batch: pixel values, and token ids for chat models."""
@@ -153,11 +167,21 @@ class Model:
         """Of chat models: the last token of a text, whose hidden state is the embedding (open point of papers.md C)."""
         if not (self.is_chat_model and "text" in self.entry.modalities):
             return None
-        features = self.network.preprocess(["a"], prompt=self.prompt)
+        features = self.tokens(["a"])
         ids = features["input_ids"].reshape(-1)
         if "attention_mask" in features:
             ids = ids[features["attention_mask"].reshape(-1).bool()]
         return self.network.tokenizer.decode([int(ids[-1])])
+
+
+def _without_tokens(features: dict) -> int | None:
+    """The first row of padded token ids that holds none, if there is one; without a mask, of ids that are all empty."""
+    ids = features.get("input_ids")
+    if ids is None or ids.ndim != 2:  # a bag of words has flat ids; a text without a word shows in its vector of zeros
+        return None
+    mask = features.get("attention_mask", torch.ones_like(ids))
+    empty = (mask.sum(dim=1) == 0).nonzero()
+    return int(empty[0]) if len(empty) else None
 
 
 def load(entry: Embedder, device: str | None = None, name: str | None = None, threads: int | None = None) -> Model:
@@ -184,6 +208,7 @@ def load(entry: Embedder, device: str | None = None, name: str | None = None, th
                 f"embedders.{name}.modalities: the checkpoint embeds no {modality}s; set modalities: [{', '.join(has)}]"
             )
     model._check_dimensions(model.network.get_embedding_dimension())
+    _check_tokenizer(model)
     _check_neighbours(model)
     return model
 
@@ -319,6 +344,21 @@ def _pad_to_full_length(network) -> None:
     length = network.config.get_text_config().max_position_embeddings
     padding = {"padding": "max_length", "max_length": length, "return_attention_mask": False}
     network[0].processing_kwargs = {**network[0].processing_kwargs, "text": padding}
+
+
+def _check_tokenizer(model: Model) -> None:
+    """Without files of one, transformers makes a tokenizer that holds no words: all become the same unknown token.
+
+    Raises UserError.
+    """
+    if "text" not in model.entry.modalities:
+        return
+    ids = model.tokens(["a cube", "a cone"]).get("input_ids")  # as long in words and in letters
+    if ids is not None and ids.ndim == 2 and bool((ids[0] == ids[1]).all()):
+        raise UserError(
+            f"embedders.{model.name}: the tokenizer makes the same tokens of different words; "
+            "give a checkpoint with its tokenizer files"
+        )
 
 
 def _check_neighbours(model: Model) -> None:
