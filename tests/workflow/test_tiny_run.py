@@ -179,6 +179,10 @@ def test_a_benchmark_that_grows_embeds_and_renders_only_what_is_new(copy_of_tiny
 
 @pytest.mark.parametrize("target", ["results/embeddings/nano/saber.image.parquet", "results/saber_scenes.html"])
 @pytest.mark.parametrize("fault", ["missing", "damaged"])
+@pytest.mark.parametrize(
+    ("target", "fault"),
+    [("results/embeddings/nano/saber.image.parquet", "missing"), ("results/saber_scenes.html", "damaged")],
+)
 def test_a_missing_image_is_told_with_what_to_do(copy_of_tiny, target, fault):
     """What the message says is done to the letter; it mends the fault, and the good images stay as they are."""
     folder = copy_of_tiny / "results/saber/images/0000"
