@@ -177,8 +177,6 @@ def test_a_benchmark_that_grows_embeds_and_renders_only_what_is_new(copy_of_tiny
     )
 
 
-@pytest.mark.parametrize("target", ["results/embeddings/nano/saber.image.parquet", "results/saber_scenes.html"])
-@pytest.mark.parametrize("fault", ["missing", "damaged"])
 @pytest.mark.parametrize(
     ("target", "fault"),
     [("results/embeddings/nano/saber.image.parquet", "missing"), ("results/saber_scenes.html", "damaged")],
