@@ -21,7 +21,17 @@ def plan(config: str) -> tuple[float, int]:
         start = time.perf_counter()
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "snakemake", "all", "-n", "-q", "rules", "--snakefile", REPOSITORY / "Snakefile"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "snakemake",
+                    "all",
+                    "-n",
+                    "-q",
+                    "rules",
+                    "--snakefile",
+                    REPOSITORY / "Snakefile",
+                ),
                 *("--directory", folder, "--configfile", REPOSITORY / config),
                 *("--workflow-profile", REPOSITORY / "profiles/default"),
             ],
@@ -42,12 +52,22 @@ def bare() -> float:
 
 def main() -> None:
     floor = min(bare() for _ in range(3))
-    lines = ["# Planning", "", describe(), "", "| config | jobs | seconds | times `snakemake --version` |", "|---|---|---|---|"]
+    lines = [
+        "# Planning",
+        "",
+        describe(),
+        "",
+        "| config | jobs | seconds | times `snakemake --version` |",
+        "|---|---|---|---|",
+    ]
     for config in ("config/tiny.yaml", "config/config.yaml", "config/paper.yaml"):
         runs = [plan(config) for _ in range(3)]
         seconds, jobs = min(runs)
         lines.append(f"| {config} | {jobs} | {seconds:.1f} | {seconds / floor:.1f} |")
-    lines += ["", f"`snakemake --version` itself: {floor:.1f} s. Goals: under 15 s and under 500 jobs for `paper.yaml`."]
+    lines += [
+        "",
+        f"`snakemake --version` itself: {floor:.1f} s. Goals: under 15 s and under 500 jobs for `paper.yaml`.",
+    ]
     (REPOSITORY / "benchmarks/planning.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 

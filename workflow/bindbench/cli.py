@@ -234,7 +234,7 @@ def estimate(options) -> None:
 
 
 def draw_contact_sheet(options) -> None:
-    from .figures.sheets import write_contact_sheet
+    from .saber.sheets import write_contact_sheet
 
     write_contact_sheet(options.questions, options.scenes, options.images, options.sheet, options.config)
 
@@ -306,7 +306,7 @@ def plot_saber(options) -> None:
 
 
 def draw_answer_sheet(options) -> None:
-    from .figures.sheets import write_answer_sheet
+    from .saber.sheets import write_answer_sheet
 
     scores = dict(zip(options.models, options.scores, strict=True))
     write_answer_sheet(options.questions, options.scenes, options.images, scores, options.sheet, options.config)

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from bindbench.config.scoring import Figures
 from bindbench.errors import UserError
-from bindbench.figures.sheets import (
+from bindbench.files import sha256, sha256_of_file
+from bindbench.saber.scoring import score_saber
+from bindbench.saber.sheets import (
     first_ranked,
     marked_caption,
     spread,
     write_answer_sheet,
     write_contact_sheet,
 )
-from bindbench.files import sha256, sha256_of_file
-from bindbench.saber.scoring import score_saber
 from bindbench.tables import IMAGES, QUESTIONS, read_table, read_tables, write_table
 from PIL import Image
 from synthetic_saber import (

@@ -17,10 +17,10 @@ from PIL import Image, UnidentifiedImageError
 
 from ..config.scoring import Figures
 from ..errors import UserError
+from ..figures.pages import html_page, html_table
 from ..files import progress, read_verified, write_text
-from ..saber.scoring import read_scenes
 from ..tables import IMAGES, PAIRINGS, SCORES, read_table
-from .pages import html_page, html_table
+from .scoring import read_scenes
 
 THUMBNAIL_PX = 256
 QUALITY = 80
