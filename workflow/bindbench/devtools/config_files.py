@@ -84,7 +84,7 @@ def readme() -> str:
         "|---|---|",
         "| `config.yaml` | the full benchmark with the embedded models: no key, no GPU, no hub |",
         "| `tiny.yaml` | every stage on a handful of questions, about a minute; used by CI |",
-        "| `paper.yaml` | the paper's embedders at the paper's image size; needs a GPU and the hub |",
+        "| `paper.yaml` | the paper's images (gpt-image-2, paid) and embedders; needs a key, a GPU and the hub |",
         "",
         "Changing a value runs exactly the stages again that read its section, and what follows from them. Threads, memory, GPUs",
         "and partitions are not here: they belong to `profiles/`. API keys come from the environment and never stand in a config.",
