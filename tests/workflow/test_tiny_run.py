@@ -98,10 +98,11 @@ def wait_until(condition, process: subprocess.Popen, seconds=240):
 
 def kill_when(condition, *targets, directory: Path, config: Path) -> None:
     """Starts a run in a process group of its own and kills all of it, jobs too, once the condition holds."""
+    # A part after every batch: the kill comes early, however fast the machine is.
+    variables = environment() | {"BINDBENCH_FLUSH_SECONDS": "0"}
     process = subprocess.Popen(
         command(*targets, "--cores", "2", directory=directory, config=config),
-        # A part after every batch: the kill comes early, however fast the machine is.
-        env=environment() | {"BINDBENCH_FLUSH_SECONDS": "0"}, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        env=variables, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
         wait_until(condition, process)
