@@ -15,7 +15,7 @@ from .config.questions import Vocabulary
 from .config.reading import read_yaml, source_of
 from .errors import UserError
 from .files import write_json
-from .paths import resolve
+from .paths import model_files, resolve
 from .vocabulary import read_vocabulary
 
 LOCKS = Path(".snakemake/locks")
@@ -120,18 +120,8 @@ def release_stale_lock() -> None:
 
 
 def weight_files(*paths: str | None) -> list[Path]:
-    """Every file of the local folders and files among the paths, those that are hidden or model cards left out."""
-    found: set[Path] = set()
-    for path in filter(None, paths):
-        place = resolve(path)
-        if place.is_file():
-            found.add(place)
-        elif place.is_dir():
-            inside = (file for file in place.rglob("*") if file.is_file() and file.suffix != ".md")
-            found |= {
-                file for file in inside if not any(part.startswith(".") for part in file.relative_to(place).parts)
-            }
-    return sorted(found)
+    """Every file of the local models among the paths; hub ids have none."""
+    return sorted({file for path in filter(None, paths) for file in model_files(resolve(path))})
 
 
 def _started(pid: int) -> str | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from ..config.embedders import Embedder
 from ..errors import UserError
 from ..files import canonical_json, sha256, sha256_of_file
-from ..paths import resolve
+from ..paths import model_files, resolve
 
 # Packages that carry weights: the importable package, its name on the registry, the files or folder inside it.
 PACKAGED = {
@@ -124,15 +124,9 @@ def _adapter_source(entry: Embedder, name: str) -> dict | None:
 
 
 def digest(paths: list[Path]) -> str:
-    """One hash over the names and contents of files and of the files inside folders.
-
-    Model cards and hidden files (.git, download records) are left out: they change no vector.
-    """
+    """One hash over the names and contents of files and of the files inside folders (see paths.model_files)."""
     hashes = {}
     for path in paths:
-        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in inside:
-            parts = file.relative_to(path).parts
-            if file.is_file() and file.suffix != ".md" and not any(part.startswith(".") for part in parts):
-                hashes["/".join(parts) or file.name] = sha256_of_file(file)
+        for file in model_files(path):
+            hashes[file.relative_to(path).as_posix() if file != path else file.name] = sha256_of_file(file)
     return sha256(canonical_json(hashes))
