@@ -19,13 +19,13 @@ from ..config.scenes import Scenes
 from ..config.services import Services
 from ..errors import UserError
 from ..files import progress, sha256, write_json, written_whole
+from ..language import article
 from ..paths import resolve
 from ..scenes.images import encode_png
 from ..scenes.layout import is_flipped
 from ..services.buying import Answer, answers
 from ..services.requests import Request
 from ..tables import IMAGES, write_table
-from .captions import article
 
 PROMPT = "resources/prompts/saber_scene.txt"
 STAGE = "saber/scenes"

@@ -1,0 +1,23 @@
+"""English that captions and sentences share: the indefinite article by pronunciation."""
+
+import re
+from functools import cache
+
+import inflect
+
+# inflect follows British usage and letter rules; these are words that it, or one of our hyphenated forms, gets wrong.
+ARTICLE_OVERRIDES = {"herb": "an", "herbal": "an"}
+
+
+@cache
+def _engine() -> inflect.engine:
+    return inflect.engine()
+
+
+@cache
+def article(phrase: str) -> str:
+    """A or an, by the pronunciation of the first word: an icy cube, a unicorn, an hourglass, a one-piece suit."""
+    first = re.split(r"[\s-]", phrase.strip(), maxsplit=1)[0].lower()
+    if first in ARTICLE_OVERRIDES:
+        return ARTICLE_OVERRIDES[first]
+    return _engine().an(phrase).split(" ", 1)[0]
