@@ -150,6 +150,53 @@ SCORES = Table(
 )
 
 
+PAIR = pa.struct([("attributes", pa.list_(pa.string())), ("object", pa.string())])
+
+_CONTROLS = (
+    Column("example", pa.string(), "id: the construction and the number of the attempt"),
+    Column("construction", pa.string(), "one of the seven of B.2"),
+    Column("bindings", pa.list_(PAIR), "what the query asks for, in the order in which the objects are mentioned"),
+    Column("slots", pa.list_(pa.string()), "attr_bundle: the two semantic slots, in the order of the attributes"),
+    Column("distractors", pa.list_(PAIR), "further pairs of the sentence that are not in the query"),
+    Column("scene", pa.string(), "place (B.3)"),
+    Column("time_of_day", pa.string(), "empty: none"),
+    Column("weather", pa.string(), "empty: none"),
+    Column("register", pa.string(), "writing register"),
+    Column("opener", pa.string(), "opener style"),
+    Column("length_low", pa.int32(), "target band of the length, words"),
+    Column("length_high", pa.int32(), "its end, which belongs to it"),
+    Column("distance_low", pa.int32(), "target window of the binding distance, words"),
+    Column("distance_high", pa.int32(), "its end, which belongs to it"),
+    Column("n_distractors", pa.int32(), "distractors asked for"),
+    Column("source", pa.string(), "what proposed it: grammar, or the model's name"),
+)
+
+TRIPLETS = Table(
+    "triplets/examples",
+    ("example",),
+    (
+        *_CONTROLS,
+        Column("query", pa.string(), "the bindings in random order"),
+        Column("positive", pa.string(), "the sentence as proposed"),
+        Column("attribute_negative", pa.string(), "the same words, attributes permuted"),
+        Column("object_negative", pa.string(), "the same words, objects permuted"),
+        Column("words", pa.int32(), "words of the positive"),
+        Column("distance", pa.int32(), "measured binding distance, words"),
+    ),
+)
+
+TRIPLET_REJECTS = Table(
+    "triplets/rejects",
+    ("example",),
+    (
+        *_CONTROLS,
+        Column("positive", pa.string(), "the sentence as proposed; empty when there was none"),
+        Column("reason", pa.string(), "name of the rule"),
+        Column("detail", pa.string(), "the words concerned"),
+    ),
+)
+
+
 def write_table(table: Table, rows: list[dict] | dict | pa.Table, path: str | Path) -> None:
     """Writes rows (dicts, columns or a pyarrow table) after checking them against the schema.
 

@@ -125,6 +125,19 @@ class Proposal:
 
 
 @dataclass(frozen=True)
+class Guidance:
+    """What a backend is told about the words of the accepted examples (B.3).
+
+    avoid: recent and frequent words, better left out. banned: words at their cap, which would be rejected. suggestions: by
+    family, its least-used adjectives below their cap.
+    """
+
+    avoid: tuple[str, ...] = ()
+    banned: tuple[str, ...] = ()
+    suggestions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Example:
     """An accepted structure: four texts that differ only in their bindings. distance, words: as measured."""
 
