@@ -1,8 +1,10 @@
 """A.4 as cases: what is asked of the image service for a scene, what is made of its answers, and what a model may propose."""
 
+import base64
 import hashlib
 import io
 import json
+import zlib
 
 import cv2
 import numpy as np
@@ -17,6 +19,7 @@ from bindbench.saber.costs import read_costs
 from bindbench.saber.proposing import propose_verdicts
 from bindbench.saber.questions import sample_questions
 from bindbench.services.buying import Answer
+from bindbench.services.judging import check_image
 from bindbench.tables import IMAGES, SCENES, read_table, write_table
 from fake_services import FakeServices
 from PIL import Image
@@ -118,6 +121,27 @@ def test_a_refused_scene_has_no_image_and_its_reason_is_kept(shop, scenes, tmp_p
     record = json.loads((tmp_path / "0000.json").read_text())
     assert scenes[3]["scene"] not in {row["scene"] for row in rows}
     assert record["refused"][scenes[3]["scene"]] == "moderation" and record["cost_usd"] > 0
+
+
+def test_an_image_whose_checksums_are_right_but_not_its_pixels_is_refused_by_name(monkeypatch, scenes, tmp_path):
+    head = picture(0)[8:33]
+    ends = [(b"IDAT", b"no pixels"), (b"IEND", b"")]
+    chunks = b"".join(
+        len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big") for kind, data in ends
+    )
+    wrong = b"\x89PNG\r\n\x1a\n" + head + chunks
+    assert check_image(base64.b64encode(wrong).decode(), "64x64").verdict == "answer"
+
+    def answers(requests, settings):
+        for number, request in enumerate(requests):
+            data = wrong if number == 1 else picture(number)
+            yield Answer(request, True, data, "image/png", "", 0.05, {"output_image": 1000}, False)
+
+    monkeypatch.setattr(bought_images, "answers", answers)
+    buy_shard(scenes[:4], {}, SETTINGS, Services(), tmp_path / "0000.parquet")
+    assert len(read_table(IMAGES, tmp_path / "0000.parquet")) == 3
+    refused = json.loads((tmp_path / "0000.json").read_text())["refused"]
+    assert refused == {scenes[1]["scene"]: "its pixels do not decode"}
 
 
 def test_the_same_shard_again_is_the_same_bytes_and_images_of_scenes_that_left_are_removed(shop, scenes, tmp_path):

@@ -77,10 +77,11 @@ def buy_shard(
         for kind, count in answer.tokens.items():
             tokens[kind] = tokens.get(kind, 0) + count
         for scene in scenes_of[answer.request.key]:
-            if answer.accepted:
-                images[scene] = _keep(answer, scene, settings, folder)
+            kept = _keep(answer, scene, settings, folder) if answer.accepted else None
+            if kept:
+                images[scene] = kept
             else:
-                refused[scene] = answer.reason
+                refused[scene] = answer.reason or "its pixels do not decode"
     for path in folder.iterdir():
         if path.stem not in images:
             path.unlink()  # of a scene that left the shard or was refused, or a temporary file of a killed run
@@ -106,12 +107,18 @@ def buy_shard(
     )
 
 
-def _keep(answer: Answer, scene: str, settings: Scenes, folder: Path) -> str:
-    """Writes one image as PNG, mirrored where the scene's coin says so; returns the hash of the file."""
+def _keep(answer: Answer, scene: str, settings: Scenes, folder: Path) -> str | None:
+    """Writes one image as PNG, mirrored where the scene's coin says so; returns the hash of the file.
+
+    None when its pixels do not decode: checksums have shown that it came as it was sent, so it was sent like that.
+    """
     data = answer.payload
     flipped = is_flipped(settings.seed, scene, settings.flip_probability)
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    if pixels is None:
+        return None
     if flipped or answer.content_type != "image/png":
-        pixels = cv2.cvtColor(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+        pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
         data = encode_png(pixels[:, ::-1] if flipped else pixels)
     path, digest = folder / f"{scene}.png", sha256(data)
     if not path.exists() or sha256(path.read_bytes()) != digest:
