@@ -286,7 +286,7 @@ def tabulate_saber(options) -> None:
     import json
 
     from .manifest import write_manifest
-    from .saber.costs import read_costs
+    from .services.costs import read_costs
     from .saber.tabulate import tabulate_saber
 
     scores = dict(zip(options.models, options.scores, strict=True))

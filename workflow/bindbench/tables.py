@@ -168,7 +168,14 @@ _CONTROLS = (
     Column("distance_low", pa.int32(), "target window of the binding distance, words"),
     Column("distance_high", pa.int32(), "its end, which belongs to it"),
     Column("n_distractors", pa.int32(), "distractors asked for"),
-    Column("source", pa.string(), "what proposed it: grammar, or the model's name"),
+    Column("kept", pa.int32(), "triple_bind_swap: number of the binding that both negatives keep", optional=True),
+    Column(
+        "swapped_slot",
+        pa.int32(),
+        "attr_bundle: number of the slot that the attribute negative exchanges",
+        optional=True,
+    ),
+    Column("source", pa.string(), "what proposed it: grammar, or the backend and the model's name"),
 )
 
 TRIPLETS = Table(

@@ -15,7 +15,7 @@ from bindbench.config.services import Services
 from bindbench.review.journal import read_journal
 from bindbench.saber import bought_images
 from bindbench.saber.bought_images import buy_shard, scene_prompt, scene_request
-from bindbench.saber.costs import read_costs
+from bindbench.services.costs import read_costs
 from bindbench.saber.proposing import propose_verdicts
 from bindbench.saber.questions import sample_questions
 from bindbench.services.buying import Answer

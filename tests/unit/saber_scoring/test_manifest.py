@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bindbench.errors import UserError
 from bindbench.manifest import git_state, write_manifest
-from bindbench.saber.costs import read_costs
+from bindbench.services.costs import read_costs
 
 SETTINGS = {"questions": {"seed": 3, "nested": 2}, "tables": {"seed": 0}, "embedders": {"nano": {"revision": "abc"}}}
 
@@ -75,7 +75,7 @@ def test_a_record_of_images_that_lacks_its_costs_is_refused(tmp_path, record):
     path.write_text(json.dumps(RECORD))
     assert read_costs([path, path])["cost_usd"] == 0.2
     path.write_text(json.dumps(record))
-    with pytest.raises(UserError, match=r"0000\.json: not a record of bought images; delete it and run again"):
+    with pytest.raises(UserError, match=r"0000\.json: not a record of what was bought; delete it and run again"):
         read_costs([path])
 
 

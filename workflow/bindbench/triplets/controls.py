@@ -36,7 +36,8 @@ WORDS_AROUND = 3  # the least that a sentence holds besides its core phrases and
 @dataclass(frozen=True)
 class Controls:
     """The lists that controls are drawn from. scenes: (place, kind); registers and openers: name to instruction;
-    families: adjective to family, in the order of the list."""
+    families: adjective to family, in the order of the list.
+    """
 
     scenes: tuple[tuple[str, str], ...]
     times: tuple[str, ...]

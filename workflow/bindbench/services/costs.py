@@ -1,4 +1,4 @@
-"""What the images of SABER cost, for the manifest of its tables."""
+"""What was bought for a table, from the records beside its shards; for its manifest."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def read_costs(records: list[Path]) -> dict:
         except (OSError, ValueError):
             record = None
         if not _is_record(record):
-            raise UserError(f"{path}: not a record of bought images; delete it and run again")
+            raise UserError(f"{path}: not a record of what was bought; delete it and run again")
         total["requests"] += record["requests"]
         total["refused"] += len(record["refused"])
         total["cost_usd"] = round(total["cost_usd"] + record["cost_usd"], 6)
