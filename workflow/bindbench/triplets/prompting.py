@@ -1,9 +1,9 @@
 """The paid backends of the triplets (B.1, B.3): what a language model is asked for, and what its answer is read as.
 
-One request asks for several examples of one construction, as JSON that fits a schema. The prompt is put together from the
-templates in resources/prompts/triplets/: CONSTRUCTION.txt is the whole, with rules.txt, words.txt and one example.txt for each
-example put in. Both services get the same text. A backend only proposes: what is read here goes to the validator, and what
-cannot be read becomes a reject with its reason.
+One request asks for several examples of one construction, as JSON that fits a schema. The prompt is put together from
+templates, of which resources/prompts/triplets/ holds ours: CONSTRUCTION.txt is the whole, with rules.txt, words.txt and one
+example.txt for each example put in. Both services get the same text. A backend only proposes: what is read here goes to the
+validator, and what cannot be read becomes a reject with its reason.
 
 Names in the answer are in alphabetical order, because bodies are stored and sent with sorted keys and models write the
 fields in the order of the schema: the words come first, then the sentence that is made of them.
@@ -13,36 +13,36 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from string import Template
 from typing import Literal
 
 from ..errors import UserError
-from ..paths import resolve
 from ..services.requests import Request
 from .constructions import CONSTRUCTIONS, Binding, Construction, Guidance, Proposal, Reject, Specification
 
-PROMPTS = "resources/prompts/triplets"
 NONE = "none"
 
 
 def build_request(
     specifications: Sequence[Specification],
     guidance: Guidance,
-    registers: Mapping[str, str],
-    openers: Mapping[str, str],
     *,
     kind: Literal["openai", "google-genai"],
     model: str,
     temperature: float,
     max_tokens: int,
     stage: str,
+    templates: Path,
+    registers: Mapping[str, str],
+    openers: Mapping[str, str],
 ) -> Request:
     """The request for the examples of these specifications, all of one construction, in their order (B.3).
 
-    registers, openers: the instruction of each name. max_tokens: limit of the whole answer.
+    max_tokens: limit of the whole answer. templates: their folder. registers, openers: the instruction of each name.
     Raises UserError for a missing or broken template, and for a register or opener without an instruction.
     """
-    prompt = build_prompt(specifications, guidance, registers, openers)
+    prompt = build_prompt(specifications, guidance, templates=templates, registers=registers, openers=openers)
     schema = answer_schema(specifications)
     if kind == "openai":
         json_schema = {"name": "examples", "strict": True, "schema": schema}
@@ -112,6 +112,8 @@ def _construction_of(specifications: Sequence[Specification]) -> Construction:
 def build_prompt(
     specifications: Sequence[Specification],
     guidance: Guidance,
+    *,
+    templates: Path,
     registers: Mapping[str, str],
     openers: Mapping[str, str],
 ) -> str:
@@ -121,16 +123,16 @@ def build_prompt(
     """
     construction = _construction_of(specifications)
     examples = (
-        _filled("example", _controls(number, specification, registers, openers))
+        _filled(templates, "example", _controls(number, specification, registers, openers))
         for number, specification in enumerate(specifications, 1)
     )
     parts = {
         "count": str(len(specifications)),
-        "rules": _filled("rules", {}),
-        "words": _filled("words", _words(guidance)),
+        "rules": _filled(templates, "rules", {}),
+        "words": _filled(templates, "words", _words(guidance)),
         "examples": "\n\n".join(examples),
     }
-    return _filled(construction.name, parts) + "\n"
+    return _filled(templates, construction.name, parts) + "\n"
 
 
 def _controls(
@@ -178,9 +180,9 @@ def _words(guidance: Guidance) -> dict[str, str]:
     }
 
 
-def _filled(name: str, fields: Mapping[str, str]) -> str:
+def _filled(templates: Path, name: str, fields: Mapping[str, str]) -> str:
     """A template with all of its fields, each of which it has to name."""
-    path = resolve(f"{PROMPTS}/{name}.txt")
+    path = templates / f"{name}.txt"
     try:
         template = Template(path.read_text(encoding="utf-8").strip())
     except OSError as error:
@@ -227,16 +229,20 @@ def read_proposals(specifications: Sequence[Specification], payload: bytes) -> l
     ]
 
 
-def refusals(specifications: Sequence[Specification], reason: str) -> list[Reject]:
-    """The rejects of a whole request that has no answer; reason: that of services.buying.Answer.
+def refusals(specifications: Sequence[Specification], reason: str, detail: str = "") -> list[Reject]:
+    """The rejects of a whole request that has no answer. reason: no_answer_reason of what the services say."""
+    return _all_rejected(specifications, reason, detail)
 
-    Reasons of rejects: cut_answer (at the token limit, each time), broken_answer (not what the schema asks for, each
-    time) and refused_answer (moderation, or an invalid request).
+
+def no_answer_reason(said: str) -> str:
+    """The name of the reason for which a request has no answer. said: the reason of its services.buying.Answer.
+
+    cut_answer: at the token limit, each time; broken_answer: not what the schema asks for, each time; refused_answer:
+    moderation, or an invalid request.
     """
-    name = "refused_answer"
-    if reason.startswith("broken"):
-        name = "cut_answer" if "cut at the token limit" in reason else "broken_answer"
-    return _all_rejected(specifications, name, reason)
+    if not said.startswith("broken"):
+        return "refused_answer"
+    return "cut_answer" if "cut at the token limit" in said else "broken_answer"
 
 
 def _all_rejected(specifications: Sequence[Specification], reason: str, detail: str) -> list[Reject]:
