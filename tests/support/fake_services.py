@@ -13,7 +13,10 @@ It counts every request by its content (and idempotency key). Faults are a scrip
     wrong_json   half_base64   wrong_size   no_image   not_image   wrong_schema   length   refusal   withheld   echo_key
     slow (seconds between pieces)   delay (seconds before a good answer)   lost (acts, then cuts: batch creation)
 
-Control: GET /control/seen, POST /control/faults, POST /control/batches (how batches go), POST /control/reset.
+Answers in text are a script too: each is a dict with `text`, `match` and `times` as above; a request that none fits gets
+something that fits its schema.
+
+Control: GET /control/seen, POST /control/faults, /control/texts, /control/batches (how batches go), /control/reset.
 """
 
 import asyncio
@@ -50,6 +53,7 @@ class Server:
     seen: dict = field(default_factory=dict)  # content hash -> {"count", "path", "body", "idempotency"}
     log: list = field(default_factory=list)
     faults: list = field(default_factory=list)
+    texts: list = field(default_factory=list)
     batches: dict = field(default_factory=dict)
     files: dict = field(default_factory=dict)
     plan: dict = field(
@@ -67,11 +71,23 @@ class Server:
         record["idempotency"].append(headers.get("idempotency-key"))
 
     def fault(self, text: str, path: str) -> dict | None:
-        for fault in self.faults:
-            if fault.get("times", 1) > 0 and fault.get("match", "") in text and fault.get("path", "") in path:
-                fault["times"] = fault.get("times", 1) - 1
-                return fault
-        return None
+        return next_of(self.faults, text, path)
+
+    def text(self, request: dict, schema: dict | None) -> str:
+        """The text of an answer: as scripted for this request, or else one that fits the schema."""
+        scripted = next_of(self.texts, json.dumps(request, ensure_ascii=False)) if self.texts else None
+        if scripted:
+            return scripted["text"]
+        return json.dumps(example(schema)) if schema else "an answer"
+
+
+def next_of(script: list[dict], text: str, path: str = "") -> dict | None:
+    """The first entry of a script that fits and is not used up; it counts as used then."""
+    for entry in script:
+        if entry.get("times", 1) > 0 and entry.get("match", "") in text and entry.get("path", "") in path:
+            entry["times"] = entry.get("times", 1) - 1
+            return entry
+    return None
 
 
 class Reply(Exception):
@@ -255,7 +271,7 @@ def image_answer(request: dict, fault: dict | None) -> dict:
 def chat_answer(request: dict, fault: dict | None) -> dict:
     kind = (fault or {}).get("fault")
     schema = ((request.get("response_format") or {}).get("json_schema") or {}).get("schema")
-    content = json.dumps(example(schema)) if schema else "an answer"
+    content = STATE.text(request, schema)
     message = {"role": "assistant", "content": content, "refusal": None}
     if kind == "wrong_schema":
         message["content"] = json.dumps({"unexpected": 1})
@@ -280,7 +296,9 @@ def example(schema: dict):
         return schema["enum"][0]
     if kind == "object":
         return {name: example(item) for name, item in schema.get("properties", {}).items()}
-    return {"array": [], "integer": 1, "number": 0.5, "boolean": True, "null": None}.get(kind, "text")
+    if kind == "array":
+        return [example(schema["items"]) for _ in range(schema.get("minItems", 0))]
+    return {"integer": 1, "number": 0.5, "boolean": True, "null": None}.get(kind, "text")
 
 
 def gemini_answer(request: dict, fault: dict | None) -> dict:
@@ -295,7 +313,7 @@ def gemini_answer(request: dict, fault: dict | None) -> dict:
         received = [{"modality": "IMAGE", "tokenCount": 1120}]
     else:
         schema = config.get("responseJsonSchema") or config.get("responseSchema")
-        text = json.dumps(example(schema)) if schema else "an answer"
+        text = STATE.text(request, schema)
         parts = [{"text": json.dumps({"unexpected": 1}) if kind == "wrong_schema" else text}]
         received = [{"modality": "TEXT", "tokenCount": 30}]
     finish = {"withheld": "IMAGE_SAFETY", "length": "MAX_TOKENS"}.get(kind, "STOP")
@@ -469,6 +487,8 @@ def control(path: str, body: bytes):
     value = json.loads(body or b"null")
     if path == "/control/faults":
         STATE.faults[:] = value
+    elif path == "/control/texts":
+        STATE.texts[:] = value
     elif path == "/control/batches":
         STATE.plan.clear()
         STATE.plan.update(value)
@@ -501,6 +521,9 @@ class FakeServices:
 
     def faults(self, *faults: dict) -> None:
         self.control("faults", list(faults))
+
+    def texts(self, *texts: dict) -> None:
+        self.control("texts", list(texts))
 
     def batch_plan(self, **plan) -> None:
         self.control("batches", plan)
