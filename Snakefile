@@ -26,6 +26,8 @@ settings = checked_settings()
 wildcard_constraints:
     shard=r"[0-9]+",
     model=model_names(),
+    construction="|".join(settings.triplets.counts),
+    split="[a-z_]+",
 
 
 include: "rules/questions.smk"
@@ -34,6 +36,7 @@ include: "rules/screening.smk"
 include: "rules/embed.smk"
 include: "rules/score.smk"
 include: "rules/figures.smk"
+include: "rules/triplets.smk"
 
 
 rule all:
@@ -43,6 +46,9 @@ rule all:
         rules.plot_saber.output,
         rules.draw_contact_sheet.output,
         rules.draw_answer_sheet.output,
+        rules.split_triplets.output,
+        rules.select_triplets.output,
+        rules.tabulate_triplets.output,
 
 
 onstart:

@@ -150,3 +150,70 @@ def embeddings_of(wildcards):
         f"{modality}s": f"results/embeddings/{wildcards.model}/saber.{modality}.parquet"
         for modality in embedder(wildcards).modalities
     }
+
+
+def triplet_state_before(wildcards):
+    """A shard begins where the one before it ended."""
+    shard = int(wildcards.shard)
+    return (
+        f"<results>/triplets/shards/{wildcards.construction}/{shard - 1:04d}.state.json"
+        if shard
+        else []
+    )
+
+
+def state_argument(wildcards, input):
+    return f"--before {input.state}" if input.state else ""
+
+
+def triplet_shard_size(wildcards):
+    """Accepted examples of one shard; the last one of a construction may be smaller."""
+    return support.triplet_shards(settings)[wildcards.construction][
+        int(wildcards.shard)
+    ]
+
+
+def triplet_lists():
+    """Every list that sentences are made of: an edited one makes them again."""
+    return [escaped(path) for path in support.resource_files(settings.triplets)]
+
+
+def triplet_prompts():
+    return [escaped(path) for path in support.prompt_files()]
+
+
+def triplet_shards(ending):
+    return [
+        f"<results>/triplets/shards/{construction}/{shard:04d}{ending}"
+        for construction, sizes in support.triplet_shards(settings).items()
+        for shard in range(len(sizes))
+    ]
+
+
+def triplet_pairs():
+    """Models that read text, each with the splits that have examples and are not for training."""
+    return [
+        (model, split)
+        for model in settings.models
+        if "text" in settings.embedders[model].modalities
+        for split in support.measured_splits(settings)
+    ]
+
+
+def triplet_scores():
+    return [
+        f"<results>/triplets/scores/{model}/{split}.parquet"
+        for model, split in triplet_pairs()
+    ]
+
+
+def triplet_facts():
+    return [
+        f"<results>/embeddings/{model}/triplets.{split}.json"
+        for model, split in triplet_pairs()
+    ]
+
+
+def config_of_triplets():
+    """The sections behind the accuracy of triplets, for its manifest."""
+    return canonical_json(support.settings_behind_triplets(settings))

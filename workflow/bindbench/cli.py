@@ -17,6 +17,7 @@ from .config.scenes import Scenes
 from .config.scoring import Figures, Tables
 from .config.screening import Screening
 from .config.services import Services
+from .config.triplets import CONSTRUCTIONS, Generation, Splits
 from .errors import UserError
 
 # Not faults of the program: no space, no permission, a folder where a file should be.
@@ -286,8 +287,8 @@ def tabulate_saber(options) -> None:
     import json
 
     from .manifest import write_manifest
-    from .services.costs import read_costs
     from .saber.tabulate import tabulate_saber
+    from .services.costs import read_costs
 
     scores = dict(zip(options.models, options.scores, strict=True))
     vocabulary = _vocabulary(options.vocabulary)
@@ -312,6 +313,62 @@ def draw_answer_sheet(options) -> None:
     write_answer_sheet(options.questions, options.scenes, options.images, scores, options.sheet, options.config)
 
 
+def write_triplets(options) -> None:
+    from .triplets.building import build_shard
+
+    outputs = options.examples, options.rejects, options.state, options.record
+    build_shard(options.construction, options.size, options.before, options.config, None, *outputs)
+
+
+def buy_triplets(options) -> None:
+    from .triplets.building import build_shard
+
+    outputs = options.examples, options.rejects, options.state, options.record
+    services = _services(options.services)
+    build_shard(options.construction, options.size, options.before, options.config, services, *outputs)
+
+
+def split_triplets(options) -> None:
+    from .triplets.splits import write_splits
+
+    write_splits(options.examples, options.config, options.splits[0].parent)
+
+
+def select_triplets(options) -> None:
+    from .triplets.splits import write_sets
+
+    write_sets(options.train, _vocabulary(options.vocabulary), options.config, options.sizes.parent)
+
+
+def embed_triplets(options) -> None:
+    from .embedders.embed import embed_texts
+    from .triplets.accuracy import triplet_texts
+
+    texts = triplet_texts(options.examples)
+    embed_texts(
+        *(options.config, options.model, texts, options.cache, options.embeddings, options.version),
+        threads=options.threads,
+    )
+
+
+def score_triplets(options) -> None:
+    from .triplets.accuracy import score_triplets
+
+    score_triplets(options.examples, options.embeddings, options.scores)
+
+
+def tabulate_triplets(options) -> None:
+    import json
+
+    from .manifest import write_manifest
+    from .services.costs import read_costs
+    from .triplets.accuracy import tabulate_accuracy
+
+    scores = {(path.parent.name, path.stem): path for path in options.scores}
+    tabulate_accuracy(scores, options.config, options.table)
+    write_manifest(options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs))
+
+
 JOURNAL = (
     "--journal",
     {"type": Path, "nargs": "*", "default": [], "help": "verdicts of the screening, once there are any"},
@@ -325,6 +382,19 @@ EMBED = [
     ("--threads", {"type": int, "default": 0, "help": "CPU threads (0: all)"}),
     section("--config", Embedder, "the embedder's entry"),
     VERSION,
+]
+
+EXAMPLES = path("--examples", "table of examples")
+PROPOSE = [
+    ("--construction", {"choices": CONSTRUCTIONS, "required": True, "help": "one of the seven"}),
+    ("--shard", {"type": int, "required": True, "help": "index of the shard, for the log"}),
+    ("--size", {"type": int, "required": True, "help": "accepted examples to make"}),
+    path("--before", "state after the shard before; none for the first", required=False, default=None),
+    path("--examples", "table to write"),
+    path("--rejects", "table to write"),
+    path("--state", "state after this shard, to write"),
+    path("--record", "counts and costs, JSON to write"),
+    section("--config", Generation, "section triplets.generation"),
 ]
 
 COMMANDS = [
@@ -504,5 +574,58 @@ COMMANDS = [
             section("--config", Figures, "section figures"),
         ],
         draw_answer_sheet,
+    ),
+    ("write-triplets", "Write one shard of triplets with the embedded grammar.", PROPOSE, write_triplets),
+    (
+        "buy-triplets",
+        "Get one shard of triplets from a language model.",
+        [*PROPOSE, path("--services", "JSON file with the settings of services")],
+        buy_triplets,
+    ),
+    (
+        "split-triplets",
+        "Split the triplets into training, validation, test and the held-out constructions.",
+        [
+            paths("--examples", "tables of examples, one for each shard"),
+            paths("--splits", "tables to write, in one folder"),
+            section("--config", Splits, "section triplets.splits"),
+        ],
+        split_triplets,
+    ),
+    (
+        "select-triplets",
+        "Select the training sets of the ablations.",
+        [
+            path("--train", "table of the training split"),
+            paths("--sets", "tables to write, in one folder"),
+            path("--sizes", "JSON to write beside them"),
+            VOCABULARY,
+            section("--config", Splits, "section triplets.splits"),
+        ],
+        select_triplets,
+    ),
+    ("embed-triplets", "Embed the texts of triplets.", [EXAMPLES, *EMBED], embed_triplets),
+    (
+        "score-triplets",
+        "Score one model's embeddings of triplets.",
+        [EXAMPLES, path("--embeddings", "table of embeddings"), path("--scores", "table to write")],
+        score_triplets,
+    ),
+    (
+        "tabulate-triplets",
+        "Make the table of triplet accuracy.",
+        [
+            paths("--scores", "tables of scores, MODEL/SPLIT.parquet"),
+            paths("--facts", "records beside the embeddings"),
+            paths("--costs", "records beside the shards"),
+            path("--table", "CSV to write"),
+            path("--manifest", "manifest to write"),
+            section("--config", Tables, "section tables"),
+            (
+                "--behind",
+                {"required": True, "metavar": "JSON", "help": "the settings behind the table, for the manifest"},
+            ),
+        ],
+        tabulate_triplets,
     ),
 ]

@@ -3,7 +3,9 @@
 Also the hashes by which stored items are recognised, and the progress line of long steps.
 """
 
+import csv
 import hashlib
+import io
 import json
 import os
 import sys
@@ -67,6 +69,14 @@ def write_text(path: str | Path, text: str) -> None:
 
 def write_json(path: str | Path, value) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def csv_text(header: list, rows: list[list]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def canonical_json(value) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from .config import Config, check
 from .config.questions import Vocabulary
 from .config.reading import read_yaml, source_of
+from .config.triplets import Triplets
 from .errors import UserError
 from .files import write_json
 from .paths import model_files, resolve
@@ -47,6 +48,11 @@ def check_files(settings: Config, source) -> None:
             raise UserError(f"{source('vocabulary', key)}: vocabulary.{key}: no such file (got {path!r})")
     vocabulary = settings.vocabulary
     read_vocabulary(resolve(vocabulary.objects), resolve(vocabulary.attributes), vocabulary.palette)
+    folder = settings.triplets.generation.resources
+    if not resolve(folder).is_dir():
+        raise UserError(
+            f"{source('triplets', 'generation', 'resources')}: triplets.generation.resources: no such folder (got {folder!r})"
+        )
     for name in settings.models:
         for key in ("path", "adapter"):
             path = getattr(settings.embedders[name], key)
@@ -90,6 +96,35 @@ def shard_count(settings: Config) -> int:
     questions = settings.questions
     images = 5 * len(questions.object_counts) * (questions.independent + questions.nested)
     return -(-images // settings.scenes.shard_size)
+
+
+def triplet_shards(settings: Config) -> dict[str, list[int]]:
+    """Accepted examples of each shard, by construction; a construction that is not wanted has none."""
+    size = settings.triplets.shard_size
+    counts = settings.triplets.counts
+    return {name: [min(size, count - start) for start in range(0, count, size)] for name, count in counts.items()}
+
+
+def measured_splits(settings: Config) -> list[str]:
+    """Splits on which triplet accuracy is measured (Table 10): the test and both held-out constructions, where not empty."""
+    deferred = [name for name, count in settings.triplets.counts.items() if count and name.startswith("deferred")]
+    return (["test"] if settings.triplets.splits.test else []) + deferred
+
+
+def resource_files(settings: Triplets) -> list[Path]:
+    """Every list of triplets.generation.resources."""
+    folder = resolve(settings.generation.resources)
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".csv", ".txt"))
+
+
+def prompt_files() -> list[Path]:
+    return sorted(resolve("resources/prompts/triplets").glob("*.txt"))
+
+
+def settings_behind_triplets(settings: Config) -> dict:
+    """Every section that shapes the accuracy of triplets; of the embedders those that are measured."""
+    embedders = {name: settings.embedders[name].model_dump(mode="json") for name in settings.models}
+    return settings.model_dump(mode="json", include={"triplets", "models", "tables"}) | {"embedders": embedders}
 
 
 def note_start(settings: Config) -> None:

@@ -8,6 +8,7 @@ the resamples, so that the difference between two models is a paired one.
 Resampling a mean needs only how often each item was drawn: all resamples of all models are one matrix product.
 """
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -143,3 +144,23 @@ def _nanmean(values: np.ndarray, axis: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "mean of empty slice": NaN is what we want there
         return np.nanmean(values, axis=axis)
+
+
+def percent(share: float) -> str:
+    """Percent with two decimals; empty for NaN."""
+    return "" if math.isnan(share) else f"{100 * share:.2f}"
+
+
+def mean_interval(values: np.ndarray, n_resamples: int, confidence: float, generator: np.random.Generator) -> Estimate:
+    """Mean of many items that take few values, with the percentile interval of its bootstrap.
+
+    values: (n_items,) float64. How often each distinct value is drawn is one multinomial draw, so the cost does not depend on
+    the number of items. NaN without items.
+    """
+    if not len(values):
+        return Estimate(np.array(np.nan), np.array(np.nan), np.array(np.nan))
+    distinct, counts = np.unique(values, return_counts=True)
+    drawn = generator.multinomial(len(values), counts / len(values), n_resamples)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(drawn @ distinct / len(values), [tail, 1 - tail])
+    return Estimate(np.asarray(values.mean()), low, high)

@@ -7,6 +7,7 @@ the benchmark grows. Files are the same bytes for the same rows.
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -204,6 +205,19 @@ TRIPLET_REJECTS = Table(
 )
 
 
+TRIPLET_SCORES = Table(
+    "triplets/scores",
+    ("example",),
+    (
+        Column("example", pa.string(), "id"),
+        Column("construction", pa.string(), "one of the seven of B.2"),
+        Column("positive", pa.float32(), "cosine of the query with the positive"),
+        Column("attribute_negative", pa.float32(), "cosine of the query with the attribute negative"),
+        Column("object_negative", pa.float32(), "cosine of the query with the object negative"),
+    ),
+)
+
+
 def write_table(table: Table, rows: list[dict] | dict | pa.Table, path: str | Path) -> None:
     """Writes rows (dicts, columns or a pyarrow table) after checking them against the schema.
 
@@ -250,6 +264,22 @@ def read_table(table: Table, path: str | Path) -> pa.Table:
     if problem:
         raise UserError(f"{path}: {problem}; delete it and run again")
     return data
+
+
+def read_embeddings(path: Path) -> tuple[list[str], np.ndarray]:
+    """Item ids and (n_items, dimensions) float32 of one embeddings table. Raises UserError when it is none."""
+    path = Path(path)
+    try:
+        column = pq.read_schema(path).field("embedding").type
+        dimensions = column.list_size
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; run snakemake to make it") from None
+    except (pa.ArrowInvalid, OSError, KeyError, AttributeError):
+        raise UserError(f"{path}: not a table of embeddings; delete it and run again") from None
+    table = read_table(embeddings_table(dimensions), path)
+    chunks = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in table["embedding"].chunks]
+    values = chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.empty(0, np.float32)])
+    return table["item"].to_pylist(), values.reshape(-1, dimensions)
 
 
 def read_tables(table: Table, paths: list[str | Path]) -> pa.Table:

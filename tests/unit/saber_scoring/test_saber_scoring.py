@@ -12,7 +12,7 @@ from bindbench.saber.scoring import (
     score_saber,
     similarity_blocks,
 )
-from bindbench.tables import PAIRINGS, SCORES, read_table
+from bindbench.tables import PAIRINGS, SCORES, read_embeddings, read_table
 from synthetic_saber import (
     binding_embeddings,
     five_scenes,
@@ -252,7 +252,7 @@ def test_damaged_embeddings_are_never_scored(tmp_path):
         broken[place] ^= 1
         path.write_bytes(broken)
         with pytest.raises(UserError, match=r"text\.parquet: .*; delete it and run again"):
-            scoring.read_embeddings(path)
+            read_embeddings(path)
 
 
 def test_text_and_images_of_different_width_are_refused(saber):

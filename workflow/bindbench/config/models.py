@@ -9,6 +9,7 @@ from .scenes import Scenes
 from .scoring import Figures, Tables
 from .screening import Screening
 from .services import Services
+from .triplets import Triplets
 
 
 class Config(Section):
@@ -28,6 +29,7 @@ class Config(Section):
         DEFAULT_EMBEDDERS, description="Every embedder that `models` may name."
     )
     screening: Screening = Field(default_factory=Screening, description="Verdicts of people on the images (A.4).")
+    triplets: Triplets = Field(default_factory=Triplets, description="The finetuning data (Appendix B).")
     tables: Tables = Field(default_factory=Tables, description="Intervals.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
     services: Services = Field(

@@ -13,6 +13,10 @@ VERSIONS = {
     "screening": 1,
     "embedding": 1,
     "scoring": 1,
+    "triplets": 1,
+    "triplet_splits": 1,
+    "triplet_card": 1,
+    "triplet_accuracy": 1,
     "tables": 1,
     "figures": 1,
 }

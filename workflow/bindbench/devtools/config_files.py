@@ -28,16 +28,7 @@ def default_yaml() -> str:
         lines += ["", f"# {field.description}"]
         if isinstance(value, Section):
             lines.append(f"{name}:")
-            for key, inner in type(value).model_fields.items():
-                lines += [f"  # {line}" for line in wrap(inner.description, 110)]
-                item = getattr(value, key)
-                if isinstance(item, dict):
-                    lines.append(f"  {key}:")
-                    lines += [
-                        f"    {k}: {_flow(v.model_dump(mode='json', exclude_defaults=True))}" for k, v in item.items()
-                    ]
-                else:
-                    lines.append(f"  {key}: {_flow(item)}")
+            lines += _keys(value, "  ")
         elif isinstance(value, dict):
             lines.append(f"{name}:")
             for key, entry in value.items():
@@ -49,13 +40,30 @@ def default_yaml() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _keys(section: Section, indent: str) -> list[str]:
+    """The keys of a section with their comments; sections inside it as blocks."""
+    lines = []
+    for key, field in type(section).model_fields.items():
+        lines += [f"{indent}# {line}" for line in wrap(field.description, 112 - len(indent))]
+        item = getattr(section, key)
+        if isinstance(item, Section):
+            lines += [f"{indent}{key}:", *_keys(item, indent + "  ")]
+        elif isinstance(item, dict):
+            lines.append(f"{indent}{key}:")
+            lines += [f"{indent}  {name}: {_flow(_plain(value))}" for name, value in item.items()]
+        else:
+            lines.append(f"{indent}{key}: {_flow(item)}")
+    return lines
+
+
+def _plain(value):
+    return value.model_dump(mode="json", exclude_defaults=True) if isinstance(value, BaseModel) else value
+
+
 def _flow(value) -> str:
     value = list(value) if isinstance(value, tuple) else value
     if isinstance(value, dict):
-        value = {
-            k: v.model_dump(mode="json", exclude_defaults=True) if isinstance(v, BaseModel) else v
-            for k, v in value.items()
-        }
+        value = {k: _plain(v) for k, v in value.items()}
     return (
         yaml.safe_dump(value, default_flow_style=True, width=1000, sort_keys=False)
         .removesuffix("\n")
@@ -121,8 +129,13 @@ def _table(fields: dict[str, FieldInfo], defaults: dict) -> list[str]:
     rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
     entries: list[str] = []
     for name, field in fields.items():
-        default, kind = _flow(defaults[name]), _type(field)
         model = _section(field)
+        if isinstance(defaults[name], Section):  # a section inside gets a table of its own
+            inner = {k: f.get_default(call_default_factory=True) for k, f in model.model_fields.items()}
+            entries += ["", f"`{name}` has:", "", *_table(model.model_fields, inner)]
+            rows.append(f"| `{name}` | section | see below | {field.description} |")
+            continue
+        default, kind = _flow(defaults[name]), _type(field)
         if model and isinstance(defaults[name], dict):  # a dictionary of entries gets a table of its own
             default, kind = _flow(list(defaults[name])), "entries, see below"
             inner = {k: f.get_default(call_default_factory=True) for k, f in model.model_fields.items()}

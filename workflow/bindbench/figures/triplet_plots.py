@@ -83,15 +83,15 @@ def stacked_parts(constructions: dict) -> dict[str, np.ndarray]:
 def plot_ranges(summary: dict, what: str, output: Path, settings: Figures) -> None:
     """Histogram of the measured lengths or distances, coloured by the target that was asked for. what: its key."""
     titles = {
-        "length": ("Length of the positive, by its target band (strips: the bands, shifts included)", "words"),
-        "distance": ("Binding distance, by its target window (strips: the windows)", "words between"),
+        "length": ("Length by target band (strips: the bands, shifts included)", "words"),
+        "distance": ("Binding distance by target window (strips: the windows)", "words between"),
     }
     title, label = titles[what]
     constructions = summary["constructions"]
     most = max((c[what]["most"] or 0 for c in constructions.values()), default=0)
     number_of = {name: target_numbers(constructions, name, what) for name in constructions}
     rows, columns = _grid(len(constructions))
-    figure = Figure(figsize=(1.5 + 2.6 * columns, 0.4 + 2.7 * rows), layout="constrained")
+    figure = Figure(figsize=(0.4 + 2.8 * columns, 0.7 + 2.7 * rows), layout="constrained")
     panels = list(figure.subplots(rows, columns, sharex=True, squeeze=False).flat)
     for place, (panel, (name, construction)) in enumerate(zip(panels, constructions.items(), strict=False)):
         _prepare(panel, _title(name))
@@ -107,7 +107,7 @@ def plot_ranges(summary: dict, what: str, output: Path, settings: Figures) -> No
         panel.set_axis_off()
     labels = _target_labels(number_of, what)
     handles = [Patch(label=text, **_fill(number)) for number, text in labels.items()]
-    figure.legend(handles=handles, loc="outside right upper", frameon=False, handlelength=2.2, handleheight=1.2)
+    _legend_below(figure, handles)
     _heading(figure, title)
     _save(figure, output, settings)
 
@@ -164,7 +164,7 @@ def plot_words(summary: dict, output: Path, settings: Figures) -> None:
     """The most frequent attributes and objects of each construction against the cap that none may exceed (B.3)."""
     constructions = summary["constructions"]
     rows, columns = _grid(len(constructions))
-    figure = Figure(figsize=(1.5 + 2.6 * columns, 0.4 + 6.3 * rows), layout="constrained")
+    figure = Figure(figsize=(0.4 + 2.8 * columns, 0.7 + 6.3 * rows), layout="constrained")
     axes = figure.subplots(2 * rows, columns, squeeze=False)
     for panel in axes.flat:
         panel.set_axis_off()
@@ -176,7 +176,7 @@ def plot_words(summary: dict, output: Path, settings: Figures) -> None:
             _draw_words(panel, construction["words"], role, COLOURS[offset])
     handles = [Patch(color=COLOURS[0], label="attributes"), Patch(color=COLOURS[1], label="objects")]
     handles.append(Line2D([], [], color="black", linestyle="--", linewidth=1.2, label="cap"))
-    figure.legend(handles=handles, loc="outside right upper", frameon=False)
+    _legend_below(figure, handles)
     _heading(figure, "Most frequent words of the accepted examples, against the cap")
     _save(figure, output, settings)
 
@@ -218,8 +218,8 @@ def plot_families(summary: dict, output: Path, settings: Figures) -> None:
 
 
 def _grid(count: int) -> tuple[int, int]:
-    """Rows and columns of the panels, four beside each other at most."""
-    columns = min(max(count, 1), 4)
+    """Rows and columns of the panels: three or four beside each other, so that the heading has room."""
+    columns = min(max(count, 3), 4)
     return max(-(-count // columns), 1), columns
 
 
@@ -229,6 +229,11 @@ def _fill(number: int) -> dict:
 
 def _title(name: str) -> str:
     return name.replace("_", " ")
+
+
+def _legend_below(figure: Figure, handles: list) -> None:
+    style = {"frameon": False, "handlelength": 2.2, "handleheight": 1.2}
+    figure.legend(handles=handles, loc="outside lower left", ncols=max(len(handles), 1), **style)
 
 
 def _heading(figure: Figure, text: str) -> None:

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..errors import UserError
 from ..files import progress
-from ..tables import PAIRINGS, QUESTIONS, SCENES, SCORES, embeddings_table, read_table, write_table
+from ..tables import PAIRINGS, QUESTIONS, SCENES, SCORES, read_embeddings, read_table, write_table
 from .multiple_choice import is_correct, is_tied
 from .retrieval import (
     Relations,
@@ -130,22 +129,6 @@ def read_split(path: Path, benchmark: Benchmark) -> Split:
                 "delete it and run again"
             )
     return split
-
-
-def read_embeddings(path: Path) -> tuple[list[str], np.ndarray]:
-    """Item ids and (n_items, dimensions) float32 of one embeddings table. Raises UserError when it is none."""
-    path = Path(path)
-    try:
-        column = pq.read_schema(path).field("embedding").type
-        dimensions = column.list_size
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; run snakemake to make it") from None
-    except (pa.ArrowInvalid, OSError, KeyError, AttributeError):
-        raise UserError(f"{path}: not a table of embeddings; delete it and run again") from None
-    table = read_table(embeddings_table(dimensions), path)
-    chunks = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in table["embedding"].chunks]
-    values = chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.empty(0, np.float32)])
-    return table["item"].to_pylist(), values.reshape(-1, dimensions)
 
 
 def score_pairings(benchmark: Benchmark, splits: dict[str, Split]) -> pa.Table:

@@ -5,8 +5,6 @@ of containment are shares of all comparisons. Each comes with a bootstrap interv
 questions, or whose modality the model lacks, is empty; a mean over the pairings is empty unless all four exist.
 """
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from itertools import combinations
@@ -19,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..config.scoring import Tables
 from ..errors import UserError
-from ..files import write_text
+from ..files import csv_text, write_text
 from ..statistics import (
     Bootstrap,
     Estimate,
@@ -28,6 +26,7 @@ from ..statistics import (
     mean_of_all,
     mean_of_present,
     paired_difference,
+    percent,
 )
 from ..tables import PAIRINGS, QUESTIONS, SCENES, SCORES, read_table
 from ..vocabulary import Vocabulary
@@ -354,19 +353,6 @@ def _mean(values: np.ndarray) -> float:
     return float(present.mean()) if len(present) else math.nan
 
 
-def percent(share: float) -> str:
-    """Percent with two decimals; empty for NaN."""
-    return "" if math.isnan(share) else f"{100 * share:.2f}"
-
-
 def percents(estimate: Estimate, *place: int) -> list[str]:
     """Value, low and high of one cell."""
     return [percent(float(part[place])) for part in estimate]
-
-
-def csv_text(header: list, rows: list[list]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()

@@ -27,7 +27,7 @@ from ..services.requests import Request
 from ..tables import TRIPLET_REJECTS, TRIPLETS, write_table
 from .constructions import Binding, Example, Guidance, Proposal, Reject, Specification
 from .controls import Controls, read_controls, sample_specification
-from .prompting import build_request, read_proposals, refusals
+from .prompting import build_request, no_answer_reason, read_proposals, refusals
 from .usage import Usage
 from .validation import check
 
@@ -242,7 +242,7 @@ def _of_model(
             if answer.accepted:
                 proposals = read_proposals(specifications, answer.payload)
             else:
-                proposals = refusals(specifications, "no_answer", answer.reason)
+                proposals = refusals(specifications, no_answer_reason(answer.reason), answer.reason)
             for specification, proposal in zip(specifications, proposals, strict=True):
                 if specification.index >= state.next_index:
                     yield Proposed(specification, proposal)
@@ -266,14 +266,13 @@ def request_number(
     request = build_request(
         specifications,
         guidance,
+        controls.registers,
+        controls.openers,
         kind=settings.backend,
         model=settings.model,
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
         stage=STAGE,
-        templates=resolve(settings.prompts),
-        registers=controls.registers,
-        openers=controls.openers,
     )
     return request, specifications
 

@@ -18,9 +18,9 @@ from ..errors import UserError
 from ..files import write_json
 from ..tables import TRIPLETS, read_tables, write_table
 from ..vocabulary import Vocabulary
-from .constructions import CONSTRUCTIONS, DEFERRED, Binding
-from .negation import has_negation
-from .negatives import attribute_negative_of_pairs, object_negative_of_pairs, query_of
+from .constructions import DEFERRED, Binding, Specification
+from .negatives import query_of, wrong_attributes, wrong_objects
+from .summary import has_negation
 from .usage import set_of, words_of
 
 SPLITS = ("train", "validation", "test")
@@ -144,16 +144,14 @@ def mixed_lengths(examples: pa.Table, seed: int) -> pa.Table:
 
 def _short_formats(row: dict, draw: random.Random) -> Iterable[dict]:
     bindings = bindings_of(row["bindings"])
-    kept, slot = _choices_of(row, bindings)
+    choices = {"kept": row["kept"] or 0, "swapped_slot": row["swapped_slot"] or 0}
+    specification = Specification(row["construction"], 0, "", "", "", "", "", "", (0, 0), (0, 0), **choices)
     orders = [draw.sample(range(len(bindings)), len(bindings)) for _ in range(8)]
-    texts = [query_of(bindings, order) for order in orders]
-    other = next((order for order, text in zip(orders, texts, strict=True) if text != row["query"]), orders[0])
-    attributes = attribute_negative_of_pairs(row["construction"], bindings, kept=kept, slot=slot)
-    objects = object_negative_of_pairs(row["construction"], bindings, kept=kept)
+    order = next((order for order in orders if query_of(bindings, order) != row["query"]), orders[0])
     short = {
-        "positive": query_of(bindings, other),
-        "attribute_negative": query_of(attributes, other),
-        "object_negative": query_of(objects, other),
+        "positive": query_of(bindings, order),
+        "attribute_negative": query_of(wrong_attributes(specification, bindings), order),
+        "object_negative": query_of(wrong_objects(specification, bindings), order),
     }
     short["words"] = len(short["positive"].split())
     yield {**row, **short, "example": f"{row['example']}-short"}

@@ -1,0 +1,169 @@
+# The finetuning data: sections B.1 to B.5 and C.1.
+if settings.triplets.generation.backend == "grammar":
+
+    include: "grammar_triplets.smk"
+
+else:
+
+    include: "bought_triplets.smk"
+
+
+rule split_triplets:
+    input:
+        examples=triplet_shards(".parquet"),
+    output:
+        expand(
+            "<results>/triplets/{split}.parquet",
+            split=(
+                "train",
+                "validation",
+                "test",
+                "deferred_bind_anaphoric",
+                "deferred_bind_respective",
+            ),
+        ),
+    log:
+        "<logs>/split_triplets.log",
+    benchmark:
+        "<benchmarks>/split_triplets.jsonl"
+    conda:
+        "../envs/questions.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        config=stage_config("triplets.splits"),
+        version=VERSIONS["triplet_splits"],
+    message:
+        "Splitting the triplets"
+    shell:
+        "python -m bindbench split-triplets --examples {input.examples:q} --splits {output:q}"
+        " --config {params.config:q} 2> {log:q}"
+
+
+rule select_triplets:
+    input:
+        train="<results>/triplets/train.parquet",
+        vocabulary=vocabulary_lists(),
+    output:
+        sets=expand(
+            "<results>/triplets/sets/{name}.parquet",
+            name=(
+                "no_overlap",
+                "random",
+                "overlap_only",
+                "mixed_lengths",
+                "no_negation",
+            ),
+        ),
+        sizes="<results>/triplets/sets/sizes.json",
+    log:
+        "<logs>/select_triplets.log",
+    benchmark:
+        "<benchmarks>/select_triplets.jsonl"
+    conda:
+        "../envs/questions.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=20,
+    params:
+        config=stage_config("triplets.splits"),
+        vocabulary=stage_config("vocabulary"),
+        version=VERSIONS["triplet_splits"],
+    message:
+        "Selecting the training sets of the ablations"
+    shell:
+        "python -m bindbench select-triplets --train {input.train:q} --sets {output.sets:q} --sizes {output.sizes:q}"
+        " --vocabulary {params.vocabulary:q} --config {params.config:q} 2> {log:q}"
+
+
+rule embed_triplets:
+    input:
+        examples="<results>/triplets/{split}.parquet",
+        weights=embedder_folder,
+    output:
+        embeddings="<results>/embeddings/{model}/triplets.{split}.parquet",
+        facts="<results>/embeddings/{model}/triplets.{split}.json",
+    log:
+        "<logs>/embed_triplets/{model}.{split}.log",
+    benchmark:
+        "<benchmarks>/embed_triplets/{model}.{split}.jsonl"
+    conda:
+        "../envs/embed.yaml"
+    threads: 8
+    resources:
+        mem_mb=6000,
+        runtime=240,
+        gpu=embedder_gpus,
+    params:
+        cache=embedding_cache,
+        config=embedder_config,
+        version=VERSIONS["embedding"],
+    message:
+        "Embedding the triplets of {wildcards.split} with {wildcards.model}"
+    shell:
+        "python -m bindbench embed-triplets --examples {input.examples:q} --embeddings {output.embeddings:q}"
+        " --model {wildcards.model:q} --cache {params.cache:q} --threads {threads}"
+        " --config {params.config:q} --version {params.version} 2> {log:q}"
+
+
+rule score_triplets:
+    input:
+        examples="<results>/triplets/{split}.parquet",
+        embeddings="<results>/embeddings/{model}/triplets.{split}.parquet",
+    output:
+        scores="<results>/triplets/scores/{model}/{split}.parquet",
+    log:
+        "<logs>/score_triplets/{model}.{split}.log",
+    benchmark:
+        "<benchmarks>/score_triplets/{model}.{split}.jsonl"
+    conda:
+        "../envs/questions.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        version=VERSIONS["triplet_accuracy"],
+    message:
+        "Scoring {wildcards.model} on the triplets of {wildcards.split}"
+    shell:
+        "python -m bindbench score-triplets --examples {input.examples:q} --embeddings {input.embeddings:q}"
+        " --scores {output.scores:q} 2> {log:q}"
+
+
+rule tabulate_triplets:
+    input:
+        scores=triplet_scores(),
+        facts=triplet_facts(),
+        costs=triplet_shards(".json"),
+    output:
+        table=report(
+            "<results>/triplet_accuracy.csv",
+            caption="../workflow/report/triplet_accuracy.rst",
+            category="Triplets",
+            labels={"what": "triplet accuracy (Table 10)"},
+        ),
+        manifest="<results>/triplet_manifest.json",
+    log:
+        "<logs>/tabulate_triplets.log",
+    benchmark:
+        "<benchmarks>/tabulate_triplets.jsonl"
+    conda:
+        "../envs/score.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=stage_config("tables"),
+        behind=config_of_triplets(),
+        version=VERSIONS["triplet_accuracy"],
+    message:
+        "Making the table of triplet accuracy"
+    shell:
+        "python -m bindbench tabulate-triplets --scores {input.scores:q} --facts {input.facts:q} --costs {input.costs:q}"
+        " --table {output.table:q} --manifest {output.manifest:q} --config {params.config:q} --behind {params.behind:q}"
+        " 2> {log:q}"
