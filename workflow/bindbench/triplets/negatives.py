@@ -1,0 +1,124 @@
+"""Query and hard negatives, made by our code from the structured output of a backend (Appendix B.1 and B.2).
+
+The query lists the bindings; the negatives permute the attributes or the objects of the positive, so that the three long
+texts hold exactly the same words, a and an aside. Objects of several words move as a whole.
+"""
+
+from collections.abc import Sequence
+
+from ..language import article
+from .constructions import Binding, Specification
+from .sentences import Token, exchange, find, folded, tokenise
+
+Replacement = tuple[int, int, str]
+
+
+def query_of(bindings: Sequence[Binding], order: Sequence[int]) -> str:
+    """The conjunction of the bindings in the given order: "a red mug and a blue kettle" (B.1).
+
+    Joined by "and" alone, whatever their number, as SABER's own captions are (A.3).
+    Raises ValueError when the order is not a permutation of the bindings: a fault of the program.
+    """
+    if sorted(order) != list(range(len(bindings))):
+        raise ValueError(f"query order {tuple(order)} is not a permutation of {len(bindings)} bindings")
+    phrases = []
+    for index in order:
+        binding = bindings[index]
+        phrases.append(f"{article(binding.attributes[0])} {' '.join(binding.attributes)} {binding.object}")
+    return " and ".join(phrases)
+
+
+def sources(specification: Specification, objects: int) -> tuple[int, ...]:
+    """Whose attribute (or noun) stands at each position in a negative (B.2).
+
+    triple_bind_cycle rotates by one position, triple_bind_swap exchanges all but the kept pair, the others exchange two.
+    """
+    if specification.construction == "triple_bind_swap":
+        order = list(range(objects))
+        first, second = (index for index in order if index != specification.kept)
+        order[first], order[second] = second, first
+        return tuple(order)
+    return (*range(1, objects), 0)
+
+
+def wrong_attributes(specification: Specification, bindings: Sequence[Binding]) -> list[Binding]:
+    """What the attribute negative says of each object. In attr_bundle only the attributes of one slot are exchanged."""
+    order = sources(specification, len(bindings))
+    if specification.construction != "attr_bundle":
+        return [
+            Binding(bindings[source].attributes, binding.object)
+            for source, binding in zip(order, bindings, strict=True)
+        ]
+    slot = specification.swapped_slot
+    return [
+        Binding(
+            (*binding.attributes[:slot], bindings[source].attributes[slot], *binding.attributes[slot + 1 :]),
+            binding.object,
+        )
+        for source, binding in zip(order, bindings, strict=True)
+    ]
+
+
+def wrong_objects(specification: Specification, bindings: Sequence[Binding]) -> list[Binding]:
+    """What the object negative says: the attributes stay, the nouns move."""
+    order = sources(specification, len(bindings))
+    return [
+        Binding(binding.attributes, bindings[source].object) for source, binding in zip(order, bindings, strict=True)
+    ]
+
+
+def with_attributes(
+    tokens: Sequence[Token],
+    positions: Sequence[Sequence[int]],
+    before: Sequence[Binding],
+    after: Sequence[Binding],
+) -> str:
+    """The text with the attributes of `after` where those of `before` stand. positions: of each binding's attributes."""
+    replacements = [
+        (position, position + 1, new)
+        for places, old_binding, new_binding in zip(positions, before, after, strict=True)
+        for position, old, new in zip(places, old_binding.attributes, new_binding.attributes, strict=True)
+        if old != new
+    ]
+    replacements.sort()
+    return exchange(tokens, replacements)
+
+
+def with_objects(
+    tokens: Sequence[Token], spans: Sequence[tuple[int, int]], before: Sequence[Binding], after: Sequence[Binding]
+) -> str:
+    """The text with the objects of `after` where those of `before` stand. spans: of each binding's object."""
+    replacements = [
+        (start, stop, new.object)
+        for (start, stop), old, new in zip(spans, before, after, strict=True)
+        if old.object != new.object
+    ]
+    replacements.sort()
+    return exchange(tokens, replacements)
+
+
+def attribute_negative(specification: Specification, bindings: Sequence[Binding], positive: str) -> str:
+    """The positive with its attributes exchanged, rotated by one, or exchanged in one slot, by construction (B.2).
+
+    Raises ValueError when an attribute does not appear exactly once; the validator asks before.
+    """
+    tokens = tokenise(positive)
+    positions = [[_span(tokens, word)[0] for word in binding.attributes] for binding in bindings]
+    return with_attributes(tokens, positions, bindings, wrong_attributes(specification, bindings))
+
+
+def object_negative(specification: Specification, bindings: Sequence[Binding], positive: str) -> str:
+    """The positive with its nouns exchanged or rotated by one, by construction (B.2).
+
+    Raises ValueError when an object does not appear exactly once; the validator asks before.
+    """
+    tokens = tokenise(positive)
+    spans = [_span(tokens, binding.object) for binding in bindings]
+    return with_objects(tokens, spans, bindings, wrong_objects(specification, bindings))
+
+
+def _span(tokens: Sequence[Token], phrase: str) -> tuple[int, int]:
+    span = find(tokens, [token.folded for token in tokens], folded(phrase))
+    if span is None:
+        raise ValueError(f"{phrase!r} does not appear exactly once in the positive")
+    return span
