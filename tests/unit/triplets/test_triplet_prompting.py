@@ -10,6 +10,7 @@ from string import Template
 import jsonschema
 import pytest
 from bindbench.errors import UserError
+from bindbench.triplets import prompting
 from bindbench.triplets.constructions import CONSTRUCTIONS, Binding, Guidance, Proposal, Reject, Specification
 from bindbench.triplets.prompting import (
     answer_schema,
@@ -51,14 +52,19 @@ def specifications(construction: str = "pair_swap", count: int = 2) -> list[Spec
     return [replace(one, construction=construction) for one in (first, second)][:count]
 
 
-def prompt_of(asked: list[Specification], guidance: Guidance = GUIDANCE, templates: Path = TEMPLATES) -> str:
-    return build_prompt(asked, guidance, templates=templates, registers=REGISTERS, openers=OPENERS)
+def prompt_of(asked: list[Specification], guidance: Guidance = GUIDANCE) -> str:
+    return build_prompt(asked, guidance, REGISTERS, OPENERS)
 
 
-def request_of(asked: list[Specification], kind: str = "openai", guidance: Guidance = GUIDANCE, **changes):
-    named = {"model": "gemma-4-31b-it", "temperature": 0.8, "max_tokens": 900, "stage": "triplets", **changes}
-    named = {"templates": TEMPLATES, "registers": REGISTERS, "openers": OPENERS, **named}
-    return build_request(asked, guidance, kind=kind, **named)
+def request_of(
+    asked: list[Specification],
+    kind: str = "openai",
+    guidance: Guidance = GUIDANCE,
+    registers: dict = REGISTERS,
+    openers: dict = OPENERS,
+):
+    named = {"model": "gemma-4-31b-it", "temperature": 0.8, "max_tokens": 900, "stage": "triplets"}
+    return build_request(asked, guidance, registers, openers, kind=kind, **named)
 
 
 def block(prompt: str, number: int) -> str:
@@ -158,8 +164,9 @@ def test_every_template_names_all_of_its_fields(construction):
 
 
 @pytest.fixture
-def templates(tmp_path) -> Path:
+def templates(tmp_path, monkeypatch) -> Path:
     """A copy that a test may spoil."""
+    monkeypatch.setattr(prompting, "TEMPLATES", str(tmp_path / "templates"))
     return Path(shutil.copytree(TEMPLATES, tmp_path / "templates"))
 
 
@@ -169,7 +176,7 @@ def spoiled(templates: Path, name: str, old: str, new: str) -> str:
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UserError) as problem:
-        prompt_of(specifications(), templates=templates)
+        prompt_of(specifications())
     assert str(path) in str(problem.value) and "\n" not in str(problem.value)
     return str(problem.value)
 
@@ -193,13 +200,13 @@ def test_a_stray_dollar_sign_is_refused(templates):
 def test_a_missing_template_is_refused(templates):
     (templates / "words.txt").unlink()
     with pytest.raises(UserError, match=r"words\.txt: cannot be read"):
-        prompt_of(specifications(), templates=templates)
+        prompt_of(specifications())
 
 
 def test_a_template_in_another_encoding_is_refused(templates):
     (templates / "rules.txt").write_bytes("naïve".encode("latin-1"))
     with pytest.raises(UserError, match=r"rules\.txt: not UTF-8"):
-        prompt_of(specifications(), templates=templates)
+        prompt_of(specifications())
 
 
 @pytest.mark.parametrize("what", ["register", "opener"])
@@ -209,9 +216,10 @@ def test_a_control_without_an_instruction_is_refused(what):
 
 
 def test_a_changed_template_is_another_request(templates):
+    before = request_of(specifications())
     (templates / "rules.txt").write_text("Write well.")
-    assert "Write well." in prompt_of(specifications(), templates=templates)
-    assert request_of(specifications()).key != request_of(specifications(), templates=templates).key
+    assert "Write well." in prompt_of(specifications())
+    assert request_of(specifications()).key != before.key
 
 
 # Requests ------------------------------------------------------------------------------------------------------------
@@ -399,10 +407,6 @@ def test_attributes_may_come_as_texts_and_objects_with_articles():
 
 def test_distractors_may_be_missing():
     assert only({name: value for name, value in GOOD.items() if name != "distractors"}).distractors == ()
-
-
-def test_bindings_come_in_the_order_of_mention():
-    assert only({**GOOD, "attributes": [["teal"], ["dented"]], "objects": ["bench", "signal"]}) == READ
 
 
 def test_bundles_have_the_families_as_slots():

@@ -1,9 +1,9 @@
 """The paid backends of the triplets (B.1, B.3): what a language model is asked for, and what its answer is read as.
 
 One request asks for several examples of one construction, as JSON that fits a schema. The prompt is put together from
-templates, of which resources/prompts/triplets/ holds ours: CONSTRUCTION.txt is the whole, with rules.txt, words.txt and one
-example.txt for each example put in. Both services get the same text. A backend only proposes: what is read here goes to the
-validator, and what cannot be read becomes a reject with its reason.
+the templates in resources/prompts/triplets/: CONSTRUCTION.txt is the whole, with rules.txt, words.txt and one example.txt for
+each example put in. Both services get the same text. A backend only proposes: what is read here goes to the validator, and
+what cannot be read becomes a reject with its reason.
 
 Names in the answer are in alphabetical order, because bodies are stored and sent with sorted keys and models write the
 fields in the order of the schema: the words come first, then the sentence that is made of them.
@@ -13,36 +13,36 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from string import Template
 from typing import Literal
 
 from ..errors import UserError
+from ..paths import resolve
 from ..services.requests import Request
 from .constructions import CONSTRUCTIONS, Binding, Construction, Guidance, Proposal, Reject, Specification
 
+TEMPLATES = "resources/prompts/triplets"
 NONE = "none"
 
 
 def build_request(
     specifications: Sequence[Specification],
     guidance: Guidance,
+    registers: Mapping[str, str],
+    openers: Mapping[str, str],
     *,
     kind: Literal["openai", "google-genai"],
     model: str,
     temperature: float,
     max_tokens: int,
     stage: str,
-    templates: Path,
-    registers: Mapping[str, str],
-    openers: Mapping[str, str],
 ) -> Request:
     """The request for the examples of these specifications, all of one construction, in their order (B.3).
 
-    max_tokens: limit of the whole answer. templates: their folder. registers, openers: the instruction of each name.
+    registers, openers: the instruction of each name. max_tokens: limit of the whole answer.
     Raises UserError for a missing or broken template, and for a register or opener without an instruction.
     """
-    prompt = build_prompt(specifications, guidance, templates=templates, registers=registers, openers=openers)
+    prompt = build_prompt(specifications, guidance, registers, openers)
     schema = answer_schema(specifications)
     if kind == "openai":
         json_schema = {"name": "examples", "strict": True, "schema": schema}
@@ -112,8 +112,6 @@ def _construction_of(specifications: Sequence[Specification]) -> Construction:
 def build_prompt(
     specifications: Sequence[Specification],
     guidance: Guidance,
-    *,
-    templates: Path,
     registers: Mapping[str, str],
     openers: Mapping[str, str],
 ) -> str:
@@ -123,16 +121,16 @@ def build_prompt(
     """
     construction = _construction_of(specifications)
     examples = (
-        _filled(templates, "example", _controls(number, specification, registers, openers))
+        _filled("example", _controls(number, specification, registers, openers))
         for number, specification in enumerate(specifications, 1)
     )
     parts = {
         "count": str(len(specifications)),
-        "rules": _filled(templates, "rules", {}),
-        "words": _filled(templates, "words", _words(guidance)),
+        "rules": _filled("rules", {}),
+        "words": _filled("words", _words(guidance)),
         "examples": "\n\n".join(examples),
     }
-    return _filled(templates, construction.name, parts) + "\n"
+    return _filled(construction.name, parts) + "\n"
 
 
 def _controls(
@@ -166,7 +164,7 @@ def _order(specification: Specification) -> str:
 
 def _instruction(what: str, name: str, instructions: Mapping[str, str]) -> str:
     if name not in instructions:
-        raise UserError(f"resources/triplets/{what}s.csv: no instruction for the {what} {name!r}; add its row")
+        raise UserError(f"{what}s.csv: no instruction for the {what} {name!r}; add its row")
     return instructions[name]
 
 
@@ -180,9 +178,9 @@ def _words(guidance: Guidance) -> dict[str, str]:
     }
 
 
-def _filled(templates: Path, name: str, fields: Mapping[str, str]) -> str:
+def _filled(name: str, fields: Mapping[str, str]) -> str:
     """A template with all of its fields, each of which it has to name."""
-    path = templates / f"{name}.txt"
+    path = resolve(f"{TEMPLATES}/{name}.txt")
     try:
         template = Template(path.read_text(encoding="utf-8").strip())
     except OSError as error:
@@ -296,7 +294,7 @@ def _proposal(construction: Construction, example) -> Proposal:
     if construction.attributes > 1:
         found = _items("families", example.get("families"), construction.attributes)
         families = tuple(_text(name, item) for name, item in found)
-    return Proposal(_by_mention(bindings, positive), positive, tuple(distractors), families)
+    return Proposal(tuple(bindings), positive, tuple(distractors), families)
 
 
 def _items(name: str, value, count: int | None = None) -> list[tuple[str, object]]:
@@ -334,12 +332,3 @@ def _distractor(name: str, value) -> Binding:
         raise _Malformed(f"{name}: not an object")
     (attribute,) = _attributes(f"{name}.attribute", value.get("attribute"), 1)
     return Binding((attribute,), _noun(f"{name}.object", value.get("object")))
-
-
-def _by_mention(bindings: list[Binding], positive: str) -> tuple[Binding, ...]:
-    """In the order in which the sentence mentions the objects; as given where one is not mentioned."""
-    places = [re.search(rf"\b{re.escape(b.object)}\b", positive, re.IGNORECASE) for b in bindings]
-    if not all(places):
-        return tuple(bindings)
-    order = sorted(range(len(bindings)), key=lambda index: places[index].start())
-    return tuple(bindings[index] for index in order)
