@@ -185,6 +185,14 @@ def test_no_scene_holds_a_typical_attribute():
     assert faulty(lambda scene: not ATTRIBUTES & set(words(scene))) == []
 
 
+def test_neither_scenes_nor_times_nor_weathers_hold_a_suggested_attribute():
+    """Queried words stand exactly once in a sentence (B.4): a context that held one could not be used with it."""
+    pool = {row["adjective"].lower() for row in read("adjectives.csv")}
+    assert faulty(lambda scene: not pool & set(words(scene))) == []
+    for row in read("times.csv") + read("weathers.csv"):
+        assert not pool & set(words(row["phrase"] + " " + row.get("clause", ""))), row
+
+
 def test_no_two_scenes_share_more_than_80_percent_of_their_words():
     assert [pair for pair in combinations(PLACES, 2) if shared(*pair) > 0.8] == []
 
