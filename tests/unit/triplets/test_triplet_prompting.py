@@ -11,7 +11,15 @@ import jsonschema
 import pytest
 from bindbench.errors import UserError
 from bindbench.triplets import prompting
-from bindbench.triplets.constructions import CONSTRUCTIONS, Binding, Guidance, Proposal, Reject, Specification
+from bindbench.triplets.constructions import (
+    CONSTRUCTIONS,
+    Binding,
+    Example,
+    Guidance,
+    Proposal,
+    Reject,
+    Specification,
+)
 from bindbench.triplets.prompting import (
     answer_schema,
     build_prompt,
@@ -20,6 +28,7 @@ from bindbench.triplets.prompting import (
     read_proposals,
     refusals,
 )
+from bindbench.triplets.validation import check
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +36,13 @@ TEMPLATES = Path(__file__).resolve().parents[3] / "resources" / "prompts" / "tri
 REGISTERS = {"field notebook": "Terse, in the past tense.", "museum label": "Sober, in the present tense."}
 OPENERS = {"place first": "Begin with the place.", "time first": "Begin with the time."}
 GUIDANCE = Guidance(("teapot", "amber"), ("wooden", "lamp"), {"shape": ("oval", "slender"), "color": ("teal",)})
+FAMILIES = {
+    "worn": "condition",
+    "pristine": "condition",
+    "shabby": "condition",
+    "wooden": "material",
+    "ceramic": "material",
+}
 FIRST = Specification(
     "pair_swap", 7, "at a tram depot", "transport", "dusk", "fog", "field notebook", "place first", (16, 22), (3, 5), 1
 )
@@ -142,6 +158,82 @@ def test_the_rules_of_each_construction_are_told_with_a_good_and_bad_examples(co
         assert words in prompt
     assert prompt.split("Thrown away:")[1].split("\n\n")[0].count("\n- ") >= 3
     assert '"examples" holds exactly 2,' in prompt
+
+
+NUMBERS = {"one": 1, "two": 2, "three": 3}
+
+
+def good_example(construction: str) -> tuple[Specification, Proposal, int, int]:
+    """The good example that the template shows, what it says was asked for, and its words and distance."""
+    prompt = prompt_of(specifications(construction))
+    told = re.search(
+        r"^Good \(length (\d+) to (\d+), distance (\d+) to (\d+)(?:, (\w+) distractors?)?(, the SECOND object is described"
+        r" first)?; (\d+) words, distance (\d+)\):\n(.+)$",
+        prompt,
+        re.MULTILINE,
+    )
+    low, high, nearest, farthest, words, distance = map(int, told.group(1, 2, 3, 4, 7, 8))
+    asked = replace(
+        specifications(construction)[0],
+        length=(low, high),
+        distance=(nearest, farthest),
+        distractors=NUMBERS.get(told[5], 0),
+        reversed=bool(told[6]),
+        query_order=tuple(range(CONSTRUCTIONS[construction].objects)),
+    )
+    jsonschema.validate(json.loads(told[9]), answer_schema([asked]))
+    (proposal,) = read_proposals([asked], told[9].encode())
+    return asked, proposal, words, distance
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_the_good_example_of_a_prompt_is_accepted_and_measured_as_told(construction):
+    asked, proposal, words, distance = good_example(construction)
+    example = check(asked, proposal, families=FAMILIES)
+    assert isinstance(example, Example), (example.reason, example.detail)
+    assert (example.words, example.distance) == (words, distance)
+
+
+# What a prompt shows as thrown away, with the lists that would go with it, and the rule that throws it away.
+THROWN_AWAY = [
+    ("pair_swap", "chipped mug, brass bell", "attributes_before_object"),
+    ("pair_swap", "chipped mug, brass bell", "attributes_before_object"),
+    ("pair_swap", "chipped mug, brass bell", "once_in_positive"),
+    ("triple_bind_cycle", "rusty kettle, velvet cushion, oval mirror", "attributes_before_object"),
+    ("triple_bind_cycle", "rusty kettle, velvet cushion, rusty mirror", "distinct_words"),
+    ("triple_bind_cycle", "rusty kettle, velvet cushion", "binding_count"),
+    ("triple_bind_swap", "leather satchel, dented thermos, yellow envelope", "attributes_before_object"),
+    ("triple_bind_swap", "leather satchel, dented thermos, yellow envelope", "once_in_positive"),
+    ("triple_bind_swap", "leather satchel, dented thermos, yellow envelope", "once_in_positive"),
+    ("attr_bundle", "worn wooden crate, pristine ceramic jug", "attributes_before_object"),
+    ("attr_bundle", "worn shabby crate, pristine spotless jug", "claimed_families"),
+    ("attr_bundle", "worn wooden crate, pristine ceramic jug", "attributes_before_object"),
+    ("predicative", "dented bucket, greenish wheelbarrow", "never_adjacent"),
+    ("predicative", "dented bucket, greenish wheelbarrow", "binding_distance"),
+    ("predicative", "dented bucket, greenish wheelbarrow", "separate_clauses"),
+    ("deferred_bind_anaphoric", "spotless kettle, bent lantern", "never_adjacent"),
+    ("deferred_bind_anaphoric", "spotless kettle, bent lantern", "no_bare_pronoun"),
+    ("deferred_bind_anaphoric", "spotless kettle, bent lantern", "once_in_positive"),
+    ("deferred_bind_respective", "faded globe, sturdy ladder", "never_adjacent"),
+    ("deferred_bind_respective", "faded globe, sturdy ladder", "joined_in_noun_order"),
+    ("deferred_bind_respective", "faded globe, sturdy ladder", "respectively"),
+]
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_what_a_prompt_shows_as_thrown_away_is_thrown_away(construction):
+    shown = prompt_of(specifications(construction)).split("Thrown away:\n")[1].split("\n\n")[0].splitlines()
+    expected = [(pairs, reason) for name, pairs, reason in THROWN_AWAY if name == construction]
+    reasons = []
+    for line, (pairs, _) in zip(shown, expected, strict=True):
+        sentence = line.split('"')[1].rstrip(".") + "."
+        bindings = tuple(Binding(tuple(words[:-1]), words[-1]) for words in map(str.split, pairs.split(", ")))
+        asked, good, _, _ = good_example(construction)
+        asked = replace(asked, length=(5, 20), distractors=0)
+        spoiled = replace(good, bindings=bindings, positive=sentence, distractors=())
+        outcome = check(asked, spoiled, families=FAMILIES)
+        reasons.append("accepted" if isinstance(outcome, Example) else outcome.reason)
+    assert reasons == [reason for _, reason in expected]
 
 
 def test_all_examples_of_a_request_are_of_one_construction():
