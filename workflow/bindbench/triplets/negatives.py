@@ -41,60 +41,31 @@ def sources(specification: Specification, objects: int) -> tuple[int, ...]:
     return (*range(1, objects), 0)
 
 
-def wrong_attributes(specification: Specification, bindings: Sequence[Binding]) -> list[Binding]:
-    """What the attribute negative says of each object. In attr_bundle only the attributes of one slot are exchanged."""
-    order = sources(specification, len(bindings))
-    if specification.construction != "attr_bundle":
-        return [
-            Binding(bindings[source].attributes, binding.object)
-            for source, binding in zip(order, bindings, strict=True)
-        ]
-    slot = specification.swapped_slot
-    return [
-        Binding(
-            (*binding.attributes[:slot], bindings[source].attributes[slot], *binding.attributes[slot + 1 :]),
-            binding.object,
-        )
-        for source, binding in zip(order, bindings, strict=True)
-    ]
-
-
-def wrong_objects(specification: Specification, bindings: Sequence[Binding]) -> list[Binding]:
-    """What the object negative says: the attributes stay, the nouns move."""
-    order = sources(specification, len(bindings))
-    return [
-        Binding(binding.attributes, bindings[source].object) for source, binding in zip(order, bindings, strict=True)
-    ]
-
-
-def with_attributes(
-    tokens: Sequence[Token],
-    positions: Sequence[Sequence[int]],
-    before: Sequence[Binding],
-    after: Sequence[Binding],
-) -> str:
-    """The text with the attributes of `after` where those of `before` stand. positions: of each binding's attributes."""
+def attribute_replacements(
+    specification: Specification, bindings: Sequence[Binding], positions: Sequence[Sequence[int]]
+) -> list[Replacement]:
+    """What the attribute negative puts where; in attr_bundle the attributes of one slot only. positions: of attributes."""
+    slot = specification.swapped_slot if specification.construction == "attr_bundle" else 0
     replacements = [
-        (position, position + 1, new)
-        for places, old_binding, new_binding in zip(positions, before, after, strict=True)
-        for position, old, new in zip(places, old_binding.attributes, new_binding.attributes, strict=True)
-        if old != new
+        (positions[index][slot], positions[index][slot] + 1, bindings[source].attributes[slot])
+        for index, source in enumerate(sources(specification, len(bindings)))
+        if source != index
     ]
     replacements.sort()
-    return exchange(tokens, replacements)
+    return replacements
 
 
-def with_objects(
-    tokens: Sequence[Token], spans: Sequence[tuple[int, int]], before: Sequence[Binding], after: Sequence[Binding]
-) -> str:
-    """The text with the objects of `after` where those of `before` stand. spans: of each binding's object."""
+def object_replacements(
+    specification: Specification, bindings: Sequence[Binding], spans: Sequence[tuple[int, int]]
+) -> list[Replacement]:
+    """What the object negative puts where: the nouns move, the attributes stay. spans: of the objects."""
     replacements = [
-        (start, stop, new.object)
-        for (start, stop), old, new in zip(spans, before, after, strict=True)
-        if old.object != new.object
+        (*spans[index], bindings[source].object)
+        for index, source in enumerate(sources(specification, len(bindings)))
+        if source != index
     ]
     replacements.sort()
-    return exchange(tokens, replacements)
+    return replacements
 
 
 def attribute_negative(specification: Specification, bindings: Sequence[Binding], positive: str) -> str:
@@ -104,7 +75,7 @@ def attribute_negative(specification: Specification, bindings: Sequence[Binding]
     """
     tokens = tokenise(positive)
     positions = [[_span(tokens, word)[0] for word in binding.attributes] for binding in bindings]
-    return with_attributes(tokens, positions, bindings, wrong_attributes(specification, bindings))
+    return exchange(tokens, attribute_replacements(specification, bindings, positions))
 
 
 def object_negative(specification: Specification, bindings: Sequence[Binding], positive: str) -> str:
@@ -114,7 +85,7 @@ def object_negative(specification: Specification, bindings: Sequence[Binding], p
     """
     tokens = tokenise(positive)
     spans = [_span(tokens, binding.object) for binding in bindings]
-    return with_objects(tokens, spans, bindings, wrong_objects(specification, bindings))
+    return exchange(tokens, object_replacements(specification, bindings, spans))
 
 
 def _span(tokens: Sequence[Token], phrase: str) -> tuple[int, int]:

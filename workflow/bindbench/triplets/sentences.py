@@ -49,7 +49,9 @@ def _token(text: str) -> Token:
     return Token(text, leading, word, ending, trailing, folded(word))
 
 
+@lru_cache(maxsize=1 << 15)
 def folded(word: str) -> str:
+    """The word, or phrase, for comparisons: lower case, one kind of apostrophe."""
     return word.lower().replace("’", "'")
 
 
@@ -58,7 +60,7 @@ def tokenise(text: str) -> list[Token]:
     if "—" in text or "…" in text:
         text = _DASH_BEFORE_WORD.sub(rf"\1{_GLUE} ", text)
     tokens = [_token(part) for part in text.split()]
-    if any(not token.word for token in tokens):
+    if "" in [token.word for token in tokens]:
         return _with_punctuation_attached(tokens)
     return tokens
 
@@ -142,20 +144,16 @@ def exchange(tokens: Sequence[Token], replacements: Sequence[tuple[int, int, str
     stands there, while a phrase with a capital of its own keeps it everywhere; punctuation and 's stay with the position;
     a/an directly before a phrase is set by its pronunciation ("a envelope" is repaired).
     """
-    pieces: list[str] = []
-    following = 0
-    for start, stop, phrase in replacements:
-        pieces += [token.text for token in tokens[following:start]]
+    pieces = [token.text for token in tokens]
+    for start, stop, phrase in reversed(replacements):  # from the back, where positions still hold
+        first, last = tokens[start], tokens[stop - 1]
         if start > 0 and is_article(tokens, start - 1):
             before = tokens[start - 1]
             repaired = article(phrase.split(" ", 1)[0])
-            pieces[-1] = before.leading + (capitalised(repaired) if before.word[0] == "A" else repaired)
-        first, last = tokens[start], tokens[stop - 1]
+            pieces[start - 1] = before.leading + (capitalised(repaired) if before.word[0] == "A" else repaired)
         if first.word[0].isupper() and starts_sentence(tokens, start):
             phrase = capitalised(phrase)
-        pieces.append(first.leading + phrase + last.ending + last.trailing)
-        following = stop
-    pieces += [token.text for token in tokens[following:]]
+        pieces[start:stop] = [first.leading + phrase + last.ending + last.trailing]
     return joined(pieces)
 
 

@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from unicodedata import normalize
 
 from .constructions import CONSTRUCTIONS, FEWER, MORE, Binding, Construction, Example, Proposal, Reject, Specification
-from .negatives import query_of, sources, with_attributes, with_objects, wrong_attributes, wrong_objects
+from .negatives import attribute_replacements, object_replacements, query_of, sources
 from .sentences import (
     Token,
     article_errors,
     ends_sentence,
+    exchange,
     find,
     folded,
     starts_sentence,
@@ -43,12 +45,17 @@ ALL = ADJACENT | PREDICATIVE | DEFERRED
 
 _LETTER = "0-9A-Za-zÀ-ÖØ-Þà-öø-ÿ"
 _SINGLE_WORD = re.compile(rf"(?=.*[A-Za-zÀ-ÿ])[{_LETTER}]+(?:[-'’][{_LETTER}]+)*")
-_WHITE_SPACE = str.maketrans(dict.fromkeys("\t\u00a0\u2007\u2009\u202f", " "))
-_MARKUP = re.compile(r"[*_`~|<>\\{}\[\]=^]|#(?!\d)|^(?:[-+•>]|\d+[.)])\s|https?:")
+# Kinds of space and of hyphen that say no more than the plain ones.
+_PLAIN = str.maketrans({**dict.fromkeys("\t\u00a0\u2007\u2009\u202f", " "), "\u2010": "-", "\u2011": "-"})
+_PICTURES = re.compile("[\u2300-\u23ff\u2500-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
+_MARKUP = re.compile(r"[*_`~|<>\\{}\[\]=^]")
+_HEADING = re.compile(r"#(?!\d)")  # "lot #14" is prose
+_LIST_ITEM = re.compile(r"(?:[-+•]|\d+[.)])\s")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _END = re.compile(r"[.!?…][\"'”’)]*$")
 _QUOTE_OPENED = re.compile(r"(?:^|[\s(—])'(?!(?:tis|twas|em|til|\d))", re.IGNORECASE)
 _QUOTE_CLOSED = re.compile(r"'(?:$|[\s),.;:!?—])")
+_QUOTES = frozenset("\"'“”‘’")
 _FUNCTION_WORDS = frozenset({"a", "an", "the", "and"})
 _SPELLINGS = {"colour": "color"}
 
@@ -56,22 +63,26 @@ _SPELLINGS = {"colour": "color"}
 COPULAS = word_set(
     "is was are were be been being am look looks looked looking seem seems seemed seeming appear appears appeared appearing "
     "feel feels felt feeling smell smells smelled smelling sound sounds sounded sounding taste tastes tasted tasting remain "
-    "remains remained remaining stay stays stayed staying prove proves proved proven proving "
-    "she's he's it's that's who's which's they're"
+    "remains remained remaining stay stays stayed staying prove proves proved proven proving they're"
 )
 CHANGES_OF_STATE = word_set(
     "become becomes became becoming turn turns turned turning grow grows grew grown growing go goes went gone going get gets "
-    "got gotten getting run runs ran running fall falls fell fallen falling come comes came coming make makes made making "
-    "render renders rendered rendering left kept keeps keep"
+    "got gotten getting run runs ran running fall falls fell fallen falling come comes came coming"
 )
-RELATIVES = frozenset({"which", "that", "who", "whose"})
+RELATIVES = word_set("which that who whose")
 LINKS = COPULAS | CHANGES_OF_STATE | RELATIVES
-_CONTRACTED_AFTER = RELATIVES | {"it", "he", "she", "there", "what"}  # "that's red"
+_CONTRACTED_AFTER = word_set("it he she there what here")  # "and it's red"; "that's" holds a relative anyway
+# "The mug's now red" is a contraction, "the mug's handle ..." a possessive: only these stand between 's and an attribute.
+_ADVERBS = word_set("now still already quite rather very so too as all just almost nearly again")
 NEGATIONS = word_set(
     "no not never neither nor hardly scarcely barely without cannot isn't wasn't aren't weren't ain't don't doesn't didn't "
     "won't wouldn't can't couldn't hasn't hadn't haven't shouldn't"
 )
-DETERMINERS = word_set("a an the this these those my your his her its our their some any each every another")
+# An attribute after one of these belongs to a noun that follows ("near the old door", "with red paint").
+NOUN_AHEAD = RELATIVES | word_set(
+    "a an the this these those my your his her its our their some any each every another of with in on at by from under near "
+    "beside behind beyond onto into between over against beneath above below toward towards through across along"
+)
 # Deferred, anaphoric: what refers back to the first and to the second object, each after "the".
 CUES: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
     (frozenset({"former"}), frozenset({"latter"})),
@@ -82,6 +93,7 @@ CUES: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
 )
 BARE_PRONOUNS = word_set("it they them its their itself themselves theirs they're they've they'd they'll it'd it'll")
 MOST_WORDS_BETWEEN_JOINED = 3  # "new and rather neat"
+FARTHEST_RESPECTIVELY = 6  # words from the attributes: "new and neat in the owner's own words, respectively"
 
 
 class Draft:
@@ -89,8 +101,8 @@ class Draft:
 
     __slots__ = (
         "attribute_negative", "attribute_positions", "bindings", "construction", "distance", "distractor_spans",
-        "distractors", "families", "folded", "keys", "missing", "negative_tokens", "object_negative", "object_spans",
-        "positive", "proposal", "query", "slots", "specification", "spelling", "tokens",
+        "distractors", "families", "folded", "keys", "missing", "negative_tokens", "negative_words", "object_negative",
+        "object_spans", "positive", "proposal", "query", "slots", "specification", "spelling", "tokens",
     )  # fmt: skip
 
     construction: Construction
@@ -114,6 +126,7 @@ class Draft:
     attribute_negative: str
     object_negative: str
     negative_tokens: list[list[Token]]
+    negative_words: list[list[str]]
 
 
 # The proposal by itself. A rule returns "" or the words concerned.
@@ -257,9 +270,13 @@ def plain_text(draft: Draft) -> str:
         return "empty"
     if not text.isprintable():
         return f"character {next(c for c in text if not c.isprintable())!r}"
-    markup = _MARKUP.search(text)
+    markup = _MARKUP.search(text) or _LIST_ITEM.match(text) or ("#" in text and _HEADING.search(text))
     if markup:
         return markup.group()
+    if "://" in text:
+        return "://"
+    if not text.isascii() and _PICTURES.search(text):
+        return "a picture"
     return "capitals throughout" if text.isupper() or text.istitle() else ""
 
 
@@ -267,10 +284,9 @@ def closed_quotes(draft: Draft) -> str:
     text = draft.positive
     if text.count('"') % 2:
         return '"'
-    if text.count("(") != text.count(")"):
-        return "("
-    if text.count("“") != text.count("”"):
-        return "“"
+    for opening, closing in ("()", "“”"):
+        if text.count(opening) != text.count(closing) or text.find(closing) < text.find(opening):
+            return opening
     if text.count("‘") > text.count("’"):
         return "‘"
     if "'" in text and len(_QUOTE_OPENED.findall(text)) > len(_QUOTE_CLOSED.findall(text)):
@@ -306,7 +322,12 @@ def consistent_capitals(draft: Draft) -> str:
 
 def attributes_before_object(draft: Draft) -> str:
     for binding, places, (start, _) in zip(draft.bindings, draft.attribute_positions, draft.object_spans, strict=True):
-        if places != tuple(range(start - len(places), start)):
+        together = places == tuple(range(start - len(places), start))
+        # "red, mug" are two phrases; the attributes of a bundle may have a comma between them.
+        trailing = draft.tokens[places[-1]].trailing
+        if not together or not _QUOTES.issuperset(trailing) or not _QUOTES.issuperset(draft.tokens[start].leading):
+            return f"{' '.join(binding.attributes)} {binding.object}"
+        if len(places) > 1 and draft.tokens[places[0]].trailing not in ("", ","):
             return f"{' '.join(binding.attributes)} {binding.object}"
     return ""
 
@@ -344,11 +365,13 @@ def linked_attribute(draft: Draft) -> str:
 
 
 def _linked(draft: Draft, begin: int, end: int) -> bool:
-    if not LINKS.isdisjoint(draft.folded[begin:end]):
+    words = draft.folded[begin:end]
+    if not LINKS.isdisjoint(words):
         return True
-    if draft.tokens[begin - 1].ending and begin > 0:  # "the mug's now red"
+    if any(token.ending and token.folded in _CONTRACTED_AFTER for token in draft.tokens[begin:end]):
         return True
-    return any(token.ending and token.folded in _CONTRACTED_AFTER for token in draft.tokens[begin:end])
+    contracted = draft.tokens[begin - 1].ending
+    return bool(contracted) and all(word in _ADVERBS or word.endswith("ly") for word in words)
 
 
 def affirmed_attribute(draft: Draft) -> str:
@@ -359,10 +382,12 @@ def affirmed_attribute(draft: Draft) -> str:
     return ""
 
 
-def detached_attribute(draft: Draft) -> str:
-    for places in draft.attribute_positions:
-        if places[0] and draft.folded[places[0] - 1] in DETERMINERS:
-            return " ".join(draft.folded[places[0] - 1 : places[0] + 2])
+def predicated_attribute(draft: Draft) -> str:
+    """An attribute is said of its object, not put before another noun; "a dated one" is said of its object too."""
+    words = draft.folded
+    for (place,) in draft.attribute_positions:
+        if place and words[place - 1] in NOUN_AHEAD and words[place + 1 : place + 2] != ["one"]:
+            return " ".join(words[place - 1 : place + 2])
     return ""
 
 
@@ -430,16 +455,17 @@ def respectively(draft: Draft) -> str:
     if place < after:
         return "respectively before the objects"
     attributes = [places[0] for places in draft.attribute_positions]
-    first, last = min(*attributes, place), max(*attributes, place)
-    if any(ends_sentence(token) for token in draft.tokens[first:last]):
+    first, last = min(attributes), max(attributes)
+    if max(first - place, place - last) > FARTHEST_RESPECTIVELY:
+        return " ".join(draft.folded[min(first, place) : max(last, place) + 1])
+    if any(ends_sentence(token) for token in draft.tokens[min(first, place) : max(last, place)]):
         return "respectively in another sentence"
     return ""
 
 
 def joined_in_noun_order(draft: Draft) -> str:
     (first,), (second,) = draft.attribute_positions
-    between = draft.folded[first + 1 : second]
-    if first < second and "and" in between and len(between) <= MOST_WORDS_BETWEEN_JOINED:
+    if draft.folded[first + 1 : first + 2] == ["and"] and 2 <= second - first <= 1 + MOST_WORDS_BETWEEN_JOINED:
         return ""
     return " ".join(draft.folded[min(first, second) : max(first, second) + 1])
 
@@ -450,17 +476,27 @@ def binding_distance(draft: Draft) -> str:
 
 
 def untouched_bindings(draft: Draft) -> str:
-    """Of the distractors, none stands beside a queried word, and none in the stretch of a deferred construction."""
+    """No word of a distractor stands beside a queried one."""
     if not draft.distractors:
         return ""
     queried = [(places[0], places[-1] + 1) for places in draft.attribute_positions] + draft.object_spans
     starts, stops = {start for start, _ in queried}, {stop for _, stop in queried}
-    begin, end = min(starts), max(stops)
-    for attribute, (start, stop) in draft.distractor_spans:
-        for first, last in ((attribute, attribute + 1), (start, stop)):
+    for attribute, span in draft.distractor_spans:
+        for first, last in ((attribute, attribute + 1), span):
             if last in starts or first in stops:
                 return " ".join(draft.folded[max(0, first - 1) : last + 1])
-            if draft.construction.deferred and begin <= first < end:
+    return ""
+
+
+def distractors_outside(draft: Draft) -> str:
+    """None between the first queried object and the last queried attribute, where references are resolved."""
+    if not draft.distractors:
+        return ""
+    begin = min(start for start, _ in draft.object_spans)
+    end = max(places[0] for places in draft.attribute_positions)
+    for attribute, (start, stop) in draft.distractor_spans:
+        for first, last in ((attribute, attribute + 1), (start, stop)):
+            if begin <= first < end:
                 return " ".join(draft.folded[first:last])
     return ""
 
@@ -505,77 +541,75 @@ def agreeing_articles(draft: Draft) -> str:
 
 
 def same_words(draft: Draft) -> str:
-    expected = _multiset(draft.tokens)
-    for tokens in draft.negative_tokens:
-        if _multiset(tokens) != expected:
-            return " ".join(token.folded for token in tokens)
+    expected = _multiset(draft.folded)
+    for words in draft.negative_words:
+        if _multiset(words) != expected:
+            return " ".join(words)
     return ""
 
 
-def _multiset(tokens: Sequence[Token]) -> list[str]:
-    return sorted(["a" if token.folded == "an" else token.folded for token in tokens])
+def _multiset(words: Sequence[str]) -> list[str]:
+    return sorted(["a" if word == "an" else word for word in words])
+
+
+def once_in_negatives(draft: Draft) -> str:
+    for tokens, words in zip(draft.negative_tokens, draft.negative_words, strict=True):
+        if _places(draft, tokens, words) is None:
+            return " ".join(words)
+    return ""
 
 
 def broken_bindings(draft: Draft) -> str:
-    """Read from the negatives' own text: all intended wrong bindings, no queried one but the kept."""
-    specification, keys = draft.specification, draft.keys
-    correct = set(keys)
-    kept = {keys[specification.kept]} if specification.construction == "triple_bind_swap" else set()
-    for tokens, intended in zip(draft.negative_tokens, _intended(specification, keys), strict=True):
-        found = _read(draft, tokens)
-        if found is None or set(found) != intended or found & correct != kept:
-            return " ".join(token.folded for token in tokens)
+    """Read from the negatives' own texts: all intended wrong bindings, and of the queried ones none but the kept.
+
+    Queried phrases are numbered binding by binding, attributes before object, so that binding i is the tuple of numbers
+    from i * width on. The n-th queried phrase of a negative plays the role of the positive's n-th.
+    """
+    specification, count = draft.specification, len(draft.keys)
+    width = draft.construction.attributes + 1
+    correct = [tuple(range(index * width, index * width + width)) for index in range(count)]
+    kept = {correct[specification.kept]} if specification.construction == "triple_bind_swap" else set()
+    order = sources(specification, count)
+    slots = (specification.swapped_slot,) if specification.construction == "attr_bundle" else (0,)
+    wrong_attributes = {
+        tuple([correct[source][slot] if slot in slots else phrase for slot, phrase in enumerate(binding)])
+        for source, binding in zip(order, correct, strict=True)
+    }
+    wrong_objects = {(*binding[:-1], correct[source][-1]) for source, binding in zip(order, correct, strict=True)}
+    roles = _in_text_order(
+        [
+            place
+            for places, (start, _) in zip(draft.attribute_positions, draft.object_spans, strict=True)
+            for place in (*places, start)
+        ]
+    )
+    for tokens, words, intended in zip(
+        draft.negative_tokens, draft.negative_words, (wrong_attributes, wrong_objects), strict=True
+    ):
+        played_by = dict(zip(roles, _in_text_order(_places(draft, tokens, words)), strict=True))
+        expressed = {tuple([played_by[role] for role in binding]) for binding in correct}
+        if expressed != intended or expressed.intersection(correct) != kept:
+            return " ".join(words)
     return ""
 
 
-def _intended(specification: Specification, keys: Sequence[Key]) -> tuple[set[Key], set[Key]]:
-    """The bindings of the attribute negative and of the object negative, folded, as B.2 defines them."""
-    order = sources(specification, len(keys))
-    wrong_attributes = set()
-    for source, (attributes, thing) in zip(order, keys, strict=True):
-        moved = keys[source][0]
-        if specification.construction == "attr_bundle":
-            slot = specification.swapped_slot
-            moved = (*attributes[:slot], moved[slot], *attributes[slot + 1 :])
-        wrong_attributes.add((moved, thing))
-    return wrong_attributes, {
-        (attributes, keys[source][1]) for source, (attributes, _) in zip(order, keys, strict=True)
-    }
+def _in_text_order(places: Sequence[int]) -> list[int]:
+    return sorted(range(len(places)), key=places.__getitem__)
 
 
-def _read(draft: Draft, tokens: Sequence[Token]) -> set[Key] | None:
-    """The bindings that a text expresses by the positive's sentence structure; None when a word is not there once.
-
-    The n-th queried word of a negative has the role (which binding's attribute or object) of the positive's n-th.
-    """
-    words = [token.folded for token in tokens]
-    mentions = []
+def _places(draft: Draft, tokens: Sequence[Token], words: Sequence[str]) -> list[int] | None:
+    """Where each queried phrase stands; None when one does not appear exactly once."""
+    places = []
     for attributes, thing in draft.keys:
-        span = find(tokens, words, thing)
-        if span is None:
-            return None
-        mentions.append((span[0], "object", thing))
         for attribute in attributes:
             if words.count(attribute) != 1:
                 return None
-            mentions.append((words.index(attribute), "attribute", attribute))
-    mentions.sort()
-    objects = [""] * len(draft.keys)
-    attributes_of: list[list[str]] = [[] for _ in draft.keys]
-    for (_, kind, index), (_, found, word) in zip(_roles(draft), mentions, strict=True):
-        if kind != found:
+            places.append(words.index(attribute))
+        span = find(tokens, words, thing)
+        if span is None:
             return None
-        if kind == "object":
-            objects[index] = word
-        else:
-            attributes_of[index].append(word)
-    return {(tuple(attributes), thing) for attributes, thing in zip(attributes_of, objects, strict=True)}
-
-
-def _roles(draft: Draft) -> list[tuple[int, str, int]]:
-    roles = [(start, "object", index) for index, (start, _) in enumerate(draft.object_spans)]
-    roles += [(place, "attribute", index) for index, places in enumerate(draft.attribute_positions) for place in places]
-    return sorted(roles)
+        places.append(span[0])
+    return places
 
 
 def different_texts(draft: Draft) -> str:
@@ -588,18 +622,26 @@ def different_texts(draft: Draft) -> str:
 def _mend(draft: Draft) -> str:
     """White space normalised, lists made tuples."""
     proposal = draft.proposal
-    draft.positive = " ".join(proposal.positive.strip().translate(_WHITE_SPACE).split(" "))
-    if "  " in draft.positive:
-        draft.positive = re.sub(" +", " ", draft.positive)
+    text = proposal.positive.strip()
+    if not text.isascii() or "\t" in text:
+        text = normalize("NFC", text).translate(_PLAIN)
+    while "  " in text:
+        text = text.replace("  ", " ")
+    draft.positive = text
     draft.bindings = tuple([_mended(binding) for binding in proposal.bindings])
     draft.distractors = tuple([_mended(binding) for binding in proposal.distractors])
     draft.slots = tuple([name.strip() for name in proposal.slots])
     return ""
 
 
+@lru_cache(maxsize=1 << 14)
+def _single_spaced(phrase: str) -> str:
+    return " ".join(normalize("NFC", phrase).translate(_PLAIN).split())
+
+
 def _mended(binding: Binding) -> Binding:
-    attributes = tuple([" ".join(attribute.split()) for attribute in binding.attributes])
-    thing = " ".join(binding.object.split())
+    attributes = tuple([_single_spaced(attribute) for attribute in binding.attributes])
+    thing = _single_spaced(binding.object)
     if attributes == binding.attributes and thing == binding.object:
         return binding
     return Binding(attributes, thing)
@@ -700,7 +742,8 @@ def _spelled(draft: Draft, start: int, stop: int, given: str, title_case: bool) 
         given = given.replace("'", "’") if "’" in shown else given
     if not shown[0].isupper() or not starts_sentence(draft.tokens, start):
         # The middle of a sentence. "Red" in a list of bindings is the "red" of the text, never the other way round.
-        if shown != given and not (shown.islower() or (shown[1:] == given[1:] and shown[0].islower())):
+        lower = shown.islower() or (shown[0].islower() and shown[1:] == given[1:])
+        if shown != given and not lower and shown not in draft.families:
             draft.spelling = f"{shown} for {given}"
         return shown
     lowered = shown[0].lower() + shown[1:]
@@ -732,14 +775,13 @@ def _measure(draft: Draft) -> str:
 def _make(draft: Draft) -> str:
     specification, bindings = draft.specification, draft.bindings
     draft.query = query_of(bindings, specification.query_order)
-    draft.attribute_negative = with_attributes(
-        draft.tokens, draft.attribute_positions, bindings, wrong_attributes(specification, bindings)
+    draft.attribute_negative = exchange(
+        draft.tokens, attribute_replacements(specification, bindings, draft.attribute_positions)
     )
-    draft.object_negative = with_objects(
-        draft.tokens, draft.object_spans, bindings, wrong_objects(specification, bindings)
-    )
+    draft.object_negative = exchange(draft.tokens, object_replacements(specification, bindings, draft.object_spans))
     # Read anew from the finished texts, so that what is judged is what is written.
     draft.negative_tokens = [tokenise(draft.attribute_negative), tokenise(draft.object_negative)]
+    draft.negative_words = [[token.folded for token in tokens] for tokens in draft.negative_tokens]
     return ""
 
 
@@ -770,6 +812,10 @@ _CAPTION = "the model selects the objects and attributes and writes a contextual
 _DETACHED = (
     "two objects whose attributes are detached from their nouns through a copula, change-of-state verb, or relative clause "
     '(e.g., "the book was dated") (B.2).'
+)
+_NOT_ADJACENT = (
+    "In the predicative and deferred_bind types, attributes are not adjacent to their objects, so the correct bindings must "
+    "be recovered from sentence structure rather than local word co-occurrence (B.2)."
 )
 _REFERENCE = (
     'the attributes are then assigned by back-reference (e.g., "the former ... the latter" or "the first ... the '
@@ -824,7 +870,6 @@ _ORDER: tuple[Rule | Callable[[Draft], str], ...] = (
     ),
     Rule(separate_clauses, _DETACHED, PREDICATIVE),
     Rule(linked_attribute, _DETACHED, PREDICATIVE),
-    Rule(detached_attribute, _DETACHED, PREDICATIVE),
     Rule(objects_first, "appear only after both objects have been introduced (B.4).", DEFERRED),
     Rule(no_bare_pronoun, 'Ambiguous references such as a bare "it" or "they" are rejected (B.2).', ANAPHORIC),
     Rule(back_references, _REFERENCE, ANAPHORIC),
@@ -836,6 +881,7 @@ _ORDER: tuple[Rule | Callable[[Draft], str], ...] = (
     ),
     Rule(respectively, _JOINTLY, RESPECTIVE),
     Rule(joined_in_noun_order, _JOINTLY, RESPECTIVE),
+    Rule(predicated_attribute, _NOT_ADJACENT, PREDICATIVE | DEFERRED),
     Rule(affirmed_attribute, "", PREDICATIVE | DEFERRED),
     _measure,
     Rule(
@@ -843,6 +889,7 @@ _ORDER: tuple[Rule | Callable[[Draft], str], ...] = (
         "The target range is specified in the prompt and enforced during validation (B.3).",
     ),
     Rule(untouched_bindings, _DISTRACTORS),
+    Rule(distractors_outside, _DISTRACTORS, DEFERRED),
     Rule(whole_distractors, _DISTRACTORS),
     _make,
     Rule(once_in_query, _DISTINCT),
@@ -852,6 +899,7 @@ _ORDER: tuple[Rule | Callable[[Draft], str], ...] = (
         "remaining article error not already present in the positive causes the example to be rejected (B.4).",
     ),
     Rule(same_words, _NEGATIVE),
+    Rule(once_in_negatives, _DISTINCT),
     Rule(broken_bindings, _NEGATIVE),
     Rule(different_texts, _NEGATIVE),
 )
