@@ -19,7 +19,7 @@ from ..files import write_json
 from ..tables import TRIPLETS, read_tables, write_table
 from ..vocabulary import Vocabulary
 from .constructions import DEFERRED, Binding, Specification
-from .negatives import query_of, wrong_attributes, wrong_objects
+from .negatives import attribute_negative, object_negative, query_of
 from .summary import has_negation
 from .usage import set_of, words_of
 
@@ -148,11 +148,12 @@ def _short_formats(row: dict, draw: random.Random) -> Iterable[dict]:
     specification = Specification(row["construction"], 0, "", "", "", "", "", "", (0, 0), (0, 0), **choices)
     orders = [draw.sample(range(len(bindings)), len(bindings)) for _ in range(8)]
     order = next((order for order in orders if query_of(bindings, order) != row["query"]), orders[0])
+    positive = query_of(bindings, order)
     short = {
-        "positive": query_of(bindings, order),
-        "attribute_negative": query_of(wrong_attributes(specification, bindings), order),
-        "object_negative": query_of(wrong_objects(specification, bindings), order),
+        "positive": positive,
+        "attribute_negative": attribute_negative(specification, bindings, positive),
+        "object_negative": object_negative(specification, bindings, positive),
+        "words": len(positive.split()),
     }
-    short["words"] = len(short["positive"].split())
     yield {**row, **short, "example": f"{row['example']}-short"}
     yield {**row, **short, "example": f"{row['example']}-long", "query": row["positive"]}
