@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from ..vocabulary import Vocabulary
 from .constructions import CONSTRUCTIONS, LENGTH_BANDS, SHIFTS, Range
+from .usage import LEAST_CAP
 
 NEGATIONS = (
     "no",
@@ -51,9 +52,9 @@ def has_negation(sentence: str) -> bool:
     return _NEGATION.search(sentence) is not None
 
 
-def cap_of(construction: str, accepted: int) -> float:
+def cap_of(construction: str, accepted: int) -> int:
     """How many accepted examples of a construction may hold one word: the larger of ten and its fraction (B.3)."""
-    return max(10.0, CONSTRUCTIONS[construction].cap_fraction * accepted)
+    return max(LEAST_CAP, int(CONSTRUCTIONS[construction].cap_fraction * accepted))
 
 
 def summarise(
@@ -210,18 +211,15 @@ def _families(attributes: pa.Array, families: dict[str, str]) -> dict[str, int]:
 
 
 def _saber_overlap(table: pa.Table, saber: Vocabulary) -> dict[str, int]:
-    """Examples with an attribute or an object of SABER, among the queried pairs or the distractors (C.1)."""
-    held = {}
-    for role, names in (("attribute", saber.attributes), ("object", saber.objects)):
-        known = pa.array(sorted({name.lower() for name in names}), pa.string())
-        held[role] = np.zeros(len(table), bool)
-        for column in ("bindings", "distractors"):
-            found = parts(table[column])[role == "object"]
-            held[role][found.rows[pc.is_in(pc.utf8_lower(found.values), known).to_numpy(zero_copy_only=False)]] = True
-    either = int((held["attribute"] | held["object"]).sum())
+    """Examples whose own attributes or objects, not their distractors', are words of SABER (C.1)."""
+    known = pa.array(sorted({name.lower() for name in (*saber.attributes, *saber.objects)}), pa.string())
+    held = np.zeros((2, len(table)), bool)
+    for role, found in zip(held, parts(table["bindings"]), strict=True):
+        role[found.rows[pc.is_in(pc.utf8_lower(found.values), known).to_numpy(zero_copy_only=False)]] = True
+    either = int(held.any(axis=0).sum())
     return {
-        "attribute": int(held["attribute"].sum()),
-        "object": int(held["object"].sum()),
+        "attribute": int(held[0].sum()),
+        "object": int(held[1].sum()),
         "either": either,
         "none": len(table) - either,
     }
