@@ -1,0 +1,183 @@
+"""A sentence in the making: its pieces, its number of words, and what of the context it has not told yet."""
+
+from collections.abc import Callable
+from random import Random
+
+from ...language import article
+from ..constructions import Binding, Construction, Specification
+from .fragments import Fragment, Need, Pool
+from .reading import Grammar, Voice
+from .words import MADE, MOVABLE, Thing, Words
+
+NAMES = (
+    "Ruth", "Clara", "Oscar", "Hugo", "Nora", "Felix", "Greta", "Amir", "Lena", "Tom", "Ida", "Samuel", "Priya", "Marta",
+    "Jonas", "Alice", "Rosa", "Leo", "Hanna", "Yusuf", "Edith", "Arthur", "Mina", "Pavel", "Sofia", "Henry", "Aisha", "Karl",
+    "Elsa", "Daniel", "Mei", "Victor",
+)  # fmt: skip
+SURNAMES = (
+    "Harlow", "Bennett", "Okafor", "Lindqvist", "Moreau", "Castellano", "Whitlock", "Novak", "Fairfax", "Ferreira", "Duval",
+    "Ashworth", "Brandt", "Kowalski", "Holloway", "Ibsen", "Larsen", "Quigley", "Sato", "Thackeray",
+)  # fmt: skip
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+
+class Draft:
+    """The state that the steps of `writing` share. lacking: placeholders are filled by `fill`, when the piece is added."""
+
+    __slots__ = (
+        "aim", "available", "construction", "determiner", "generator", "grammar", "high", "low", "phrases", "pieces", "pools",
+        "plural", "distracted", "specification", "things", "told", "voice", "words", "word_counts", "written",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        specification: Specification,
+        construction: Construction,
+        words: Words,
+        generator: Random,
+    ):
+        self.grammar, self.specification, self.construction = grammar, specification, construction
+        self.generator, self.words = generator, words
+        self.voice: Voice = grammar.voices[specification.register]
+        self.pools, self.plural = self.voice.pools, self.voice.plural
+        weather = grammar.weathers.get(specification.weather, ("", ""))
+        self.phrases = {
+            "place": specification.scene,
+            "when": grammar.times.get(specification.time_of_day, ""),
+            "weather": weather[0],
+            "sky": "" if self.voice.present else weather[1],
+            "weathername": specification.weather,
+        }
+        self.word_counts = {name: phrase.count(" ") + 1 for name, phrase in self.phrases.items()}
+        self.available = self._available(words)
+        self.things: tuple[Thing, ...] = words.things
+        self.low, self.high = specification.length
+        self.restart()
+
+    def restart(self) -> None:
+        """An empty sentence of the same words."""
+        self.pieces: list[str] = []
+        self.written = 0
+        self.distracted = 0  # distractors written
+        self.told = 0  # bits of the context that the sentence has told
+        self.determiner = _determiner(self)
+
+    def _available(self, words: Words) -> int:
+        things = words.things
+        available = Need.indoor if self.grammar.scenes.get(self.specification.scene) == "indoor" else Need.outdoor
+        if all(thing.kind in MOVABLE for thing in things):
+            available |= Need.movable
+        if all(thing.kind in MADE for thing in things):
+            available |= Need.made
+        if len(things) == 2 and not words.distractors:
+            available |= Need.two
+        available |= Need.place
+        available |= Need.when if self.specification.time_of_day else Need.notime
+        if not self.specification.weather:
+            available |= Need.noweather
+        else:
+            available |= Need.weather
+        return int(available)
+
+    @property
+    def usable(self) -> int:
+        """What fragments may need now: context is told once."""
+        return self.available & ~self.told
+
+    def draw(self, pool: Pool, low: int, high: int, also: int = 0) -> Fragment | None:
+        return pool.draw(self.generator, low, high, (self.available & ~self.told) | also)
+
+    def context_words(self, found: Fragment) -> int:
+        return sum([self.word_counts[name] for name in found.context])
+
+    def add(self, text: str, words: int) -> None:
+        self.pieces.append(text)
+        self.written += words
+
+    def add_fragment(self, found: Fragment) -> None:
+        """A fragment without attributes, its placeholders filled."""
+        words = found.words
+        if found.context:
+            words += self.context_words(found)
+            for name in found.context:
+                self.told |= BIT[name]
+        self.pieces.append(self.fill(found.text))
+        self.written += words
+
+    def fill(self, text: str, **more: str) -> str:
+        if "{" not in text:
+            return text
+        return text.format_map(_Values(self, more))
+
+    def posture(self, thing: Thing, plural: bool = False) -> str:
+        forms = self.grammar.postures[thing.kind, self.voice.present, plural]
+        return forms[int(self.generator.random() * len(forms))]
+
+
+BIT = {name: int(Need[name]) for name in ("place", "when", "weather")} | {
+    "sky": int(Need.weather),
+    "weathername": int(Need.weather),
+}
+
+
+class _Values(dict):
+    """What placeholders stand for, worked out when one is met; each {name} is another one."""
+
+    def __init__(self, draft: Draft, more: dict[str, str]):
+        super().__init__(more)
+        self.draft = draft
+
+    def __missing__(self, name: str) -> str:
+        draft = self.draft
+        return _MAKERS[name](draft)
+
+
+def _one_of(values: tuple[str, ...]) -> Callable[[Draft], str]:
+    return lambda draft: values[int(draft.generator.random() * len(values))]
+
+
+def _clock(draft: Draft) -> str:
+    return f"{int(draft.generator.random() * 16) + 6:02d}:{int(draft.generator.random() * 60):02d}"
+
+
+_MAKERS: dict[str, Callable[[Draft], str]] = {
+    "n": lambda draft: str(11 + int(draft.generator.random() * 880)),
+    "m": lambda draft: str(2 + int(draft.generator.random() * 8)),
+    "year": lambda draft: str(1921 + int(draft.generator.random() * 98)),
+    "clock": _clock,
+    "day": _one_of(DAYS),
+    "month": _one_of(MONTHS),
+    "name": _one_of(NAMES),
+    "surname": _one_of(SURNAMES),
+    "place": lambda draft: draft.phrases["place"],
+    "when": lambda draft: draft.phrases["when"],
+    "weather": lambda draft: draft.phrases["weather"],
+    "sky": lambda draft: draft.phrases["sky"],
+    "weathername": lambda draft: draft.phrases["weathername"],
+    "stood": lambda draft: draft.posture(draft.things[0]),
+    "stood2": lambda draft: draft.posture(draft.things[0], True),
+}
+
+
+def _determiner(draft: Draft) -> str:
+    """a (with a/an by pronunciation), the or one, for the whole sentence."""
+    chance = draft.generator.random()
+    if draft.voice.nominal and chance < 0.2:
+        return "one"
+    return "the" if chance > 0.78 else "a"
+
+
+def noun_phrase(binding: Binding, thing: Thing) -> tuple[str, int]:
+    """Attributes and object without determiner, and their words."""
+    return " ".join((*binding.attributes, binding.object)), len(binding.attributes) + thing.words
+
+
+def with_determiner(draft: Draft, phrase: str, determiner: str = "") -> str:
+    determiner = determiner or draft.determiner
+    if determiner == "a":
+        determiner = article(phrase.split(" ", 1)[0])
+    return f"{determiner} {phrase}"

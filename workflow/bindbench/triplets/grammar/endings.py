@@ -1,0 +1,111 @@
+"""How a sentence ends: distractors, the context that has not been told, and the register's last words, up to the length.
+
+Distractors stand before the core or after it, never inside a deferred stretch (B.3).
+"""
+
+from .draft import Draft, noun_phrase, with_determiner
+from .fragments import Need
+
+TRIES = 5
+
+
+def distractor_words(draft: Draft) -> int:
+    """The least words that the distractors not yet written take."""
+    waiting = draft.words.distracting[draft.distracted :]
+    return sum([thing.words + 2 for thing in waiting]) + len(waiting) + 1 if waiting else 0
+
+
+def distract(draft: Draft, part: str, count: int, high: int) -> bool:
+    """Writes the next distractors in one phrase; part: "distractors before" or "distractors after"."""
+    if not count:
+        return True
+    start = draft.distracted
+    listed, words = [], 0
+    for binding, thing in zip(
+        draft.words.distractors[start : start + count], draft.words.distracting[start : start + count], strict=True
+    ):
+        phrase, length = noun_phrase(binding, thing)
+        listed.append(with_determiner(draft, phrase))
+        words += length + 1
+    if count > 1:
+        listed[-1] = "and " + listed[-1]
+        words += 1
+    text = (" " if count == 2 else ", ").join(listed).replace(", and", " and")
+    found = draft.draw(draft.pools[part], 1, max(2, high - words))
+    if found is None:
+        return False
+    draft.add(draft.fill(found.text, d=text), found.words + words)
+    draft.distracted += count
+    return True
+
+
+def end_sentence(draft: Draft, mode: str) -> bool:
+    """Adds context and endings until the sentence has between low and high words. False where it cannot."""
+    generator = draft.generator
+    low, high = draft.low - draft.written, draft.high - draft.written
+    if high < 0:
+        return False
+    aim = max(low, int(generator.random() * (high + 1)))
+    _context(draft, aim, mode)
+    for _ in range(TRIES):
+        low, high = draft.low - draft.written, draft.high - draft.written
+        if low <= 0 and (high < 2 or generator.random() < 0.5):
+            return True
+        if not _tail(draft, low, high):
+            return low <= 0
+    return draft.written >= draft.low
+
+
+def _context(draft: Draft, aim: int, mode: str) -> None:
+    """The place, the time and the weather, as far as they fit and were not told."""
+    predicated = draft.construction.attachment != "adjacent"
+    place = draft.word_counts["place"]
+    if not draft.told & Need.place and place <= aim:
+        if predicated:
+            if place + 3 > aim:
+                return
+            draft.add(", all this", 2)
+            aim -= 2
+        draft.add(draft.phrases["place"], place)
+        draft.told |= Need.place
+        aim -= place
+        predicated = False
+        if draft.generator.random() < 0.2:
+            found = draft.draw(draft.pools["where"], 3, aim)
+            if found is not None:
+                draft.add_fragment(found)
+                return
+    elif predicated:
+        return
+    if draft.voice.group == "listing":
+        found = draft.draw(draft.pools["tails context"], 1, 2)
+        if found is not None and found.words + draft.context_words(found) <= aim:
+            draft.add(",", 0)
+            draft.add_fragment(found)
+        return
+    for name in ("when", "weather"):
+        words = draft.word_counts[name]
+        if draft.phrases[name] and not draft.told & Need[name] and words <= aim and draft.generator.random() < 0.7:
+            if name == "weather" and draft.phrases["sky"] and draft.generator.random() < 0.5:
+                name = "sky"
+                words = draft.word_counts[name] + 1
+                if words > aim:
+                    continue
+                draft.add("while", 1)
+                words -= 1
+            draft.add(draft.phrases[name], words)
+            draft.told |= Need.weather if name != "when" else Need.when
+            aim -= words
+
+
+def _tail(draft: Draft, low: int, high: int) -> bool:
+    """One of the register's endings, or a shared one; two share the room where it is wide."""
+    least = low if low <= 14 else max(4, low // 2)
+    for part in ("tails", "tails", "endings"):
+        found = draft.draw(draft.pools[part], max(least, 1), high)
+        if found is None:
+            found = draft.draw(draft.pools[part], 1, high)
+        if found is not None and draft.fill(found.text) not in draft.pieces:
+            draft.add_fragment(found)
+            return True
+    return False

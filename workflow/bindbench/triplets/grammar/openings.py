@@ -1,0 +1,83 @@
+"""How a sentence begins (B.3): one of 16 openers, in the register's voice, and the mode in which the bindings follow.
+
+Modes: "subject", the first thing is a subject and a verb comes; "nominal", the things are named after a verb that has been
+said ("there was", "the clerk noted", "on the shelf stood"); "joint", named after a verb of having or offering, where
+"beside" would make no sense; "bare", named without any verb, in terse registers.
+"""
+
+from .draft import Draft
+from .fragments import Fragment, Pool
+
+OPENERS_WITHOUT_LEAD = ("object first",)
+OBSERVED = 0.35  # chance that a clause names who sees the things
+EXISTING = 0.12  # or that it is "there was"
+
+
+def open_sentence(draft: Draft, limit: int) -> str | None:
+    """Writes the opener in at most limit words. Returns the mode of what follows, or None where none is short enough."""
+    forms = draft.voice.openers[draft.specification.opener]
+    form, pool = forms[0] if len(forms) == 1 else _weighted(draft, forms)
+    found = _short_enough(draft, pool, limit)
+    if found is None:
+        return None
+    if found.text:
+        draft.add_fragment(found)
+    return _mode(draft, form, limit)
+
+
+def _weighted(draft: Draft, forms: list[tuple[str, Pool]]) -> tuple[str, Pool]:
+    chosen = int(draft.generator.random() * sum([len(pool) for _, pool in forms]))
+    for form, pool in forms:
+        chosen -= len(pool)
+        if chosen < 0:
+            return form, pool
+    return forms[-1]
+
+
+def _short_enough(draft: Draft, pool: Pool, limit: int) -> Fragment | None:
+    for _ in range(5):
+        found = draft.draw(pool, 0, limit)
+        if found is None:
+            return None
+        if not found.context or found.words + draft.context_words(found) <= limit:
+            return found
+    return None
+
+
+def _mode(draft: Draft, form: str, limit: int) -> str | None:
+    chance = draft.generator.random()
+    if form == "labels":
+        if draft.voice.nominal and chance < 0.5:
+            return "bare"
+        form = "clause"
+        chance = draft.generator.random()
+    if form == "clause":
+        if draft.specification.opener == "object first":
+            return "subject"
+        if chance < OBSERVED:
+            return _observe(draft, ("note", "see", "joint"), limit)
+        if chance < OBSERVED + EXISTING:
+            draft.add("there is" if draft.voice.present else "there was", 2)
+            return "nominal"
+        return "subject"
+    if form == "observer":
+        return _observe(draft, ("note", "see"), limit)
+    if form == "note":
+        return _observe(draft, ("note", "joint"), limit)
+    if form == "nominal":
+        draft.determiner = "the"
+        return "nominal"
+    return "subject" if form == "report" else "nominal"
+
+
+def _observe(draft: Draft, parts: tuple[str, ...], limit: int) -> str | None:
+    """The register's observer and its verb."""
+    pools = [(part, draft.pools[part]) for part in parts if len(draft.pools[part])]
+    if not pools:
+        pools = [(part, draft.pools[part]) for part in ("joint", "note", "see") if len(draft.pools[part])]
+    part, pool = _weighted(draft, pools)
+    found = draft.draw(pool, 0, max(4, limit - draft.written))
+    if found is None:
+        return None
+    draft.add_fragment(found)
+    return "joint" if part == "joint" else "nominal"

@@ -1,0 +1,83 @@
+"""The plan of a sentence: opening, core and ending, tried until register, opener, length and distance (B.3) are all met."""
+
+import re
+from collections.abc import Callable
+from random import Random
+
+from ..constructions import CONSTRUCTIONS, Proposal, Specification
+from .cores import core
+from .draft import Draft
+from .endings import distract, distractor_words, end_sentence
+from .openings import open_sentence
+from .reading import Grammar
+from .words import Words, draw_words
+
+ATTEMPTS = 60  # sentences tried for one specification
+ATTEMPTS_PER_WORDS = 12  # with the same objects and attributes
+_WORD = re.compile(r"[\w'-]+")
+
+
+def propose(
+    grammar: Grammar, specification: Specification, generator: Random, banned: Callable[[str], bool]
+) -> Proposal:
+    """The grammar's answer to one specification (B.1), with the controls of B.3. The same generator, the same answer.
+
+    banned: whether a word is at its cap; such words are not drawn. Where no sentence fits all controls, an empty proposal
+    is returned, which the validator rejects.
+    """
+    construction = CONSTRUCTIONS[specification.construction]
+    taken = frozenset(_WORD.findall(specification.scene.lower()))
+    words = None
+    for attempt in range(ATTEMPTS):
+        if words is None or attempt % ATTEMPTS_PER_WORDS == 0:
+            words = draw_words(grammar.lexicon, specification, construction, generator, banned, taken)
+            if words is None:
+                continue
+            draft = Draft(grammar, specification, construction, words, generator)
+        draft.restart()
+        if _write(draft):
+            text = finished(draft.pieces)
+            if _exact(text, words):
+                return Proposal(words.bindings, text, words.distractors, words.slots)
+    return Proposal((), "")
+
+
+def _write(draft: Draft) -> bool:
+    construction, specification = draft.construction, draft.specification
+    waiting = distractor_words(draft)
+    things = sum(thing.words for thing in draft.words.things)
+    least = things + (construction.attributes + 1) * construction.objects
+    if construction.attachment == "adjacent":
+        least += specification.distance[0] * (construction.objects - 1)
+    elif construction.attachment == "predicative":
+        least += 2 * specification.distance[0] + 1
+    else:
+        least += specification.distance[0] + 4
+    mode = open_sentence(draft, draft.high - least - waiting)
+    if mode is None:
+        return False
+    opened = draft.pieces[-1].endswith(",") if draft.pieces else False
+    if waiting and opened and mode == "subject" and draft.generator.random() < 0.3:
+        count = 1 + int(draft.generator.random() * len(draft.words.distractors))
+        if not distract(draft, "distractors before", count, draft.high - draft.written - least):
+            return False
+        waiting = distractor_words(draft)
+    if not core(draft, mode, draft.high - draft.written - waiting):
+        return False
+    if not distract(
+        draft, "distractors after", len(draft.words.distractors) - draft.distracted, draft.high - draft.written
+    ):
+        return False
+    return end_sentence(draft, mode)
+
+
+def finished(pieces: list[str]) -> str:
+    """The pieces as one sentence, with its capital, commas and full stop."""
+    text = " ".join(pieces)
+    text = text.replace(" ,", ",").replace(" ;", ";").replace(",,", ",").replace(",;", ";").rstrip(", ")
+    return text[0].upper() + text[1:] + "."
+
+
+def _exact(text: str, words: Words) -> bool:
+    found = _WORD.findall(text.lower())
+    return all([found.count(word) == 1 for word in words.exact])
