@@ -482,3 +482,19 @@ def test_header_says_what_was_asked_and_what_it_cost(settings):
     assert header["stage"] == "scenes" and header["request"]["body"]["prompt"] == "picture 0"
     assert header["cost_from"] == "usage" and header["cost_usd"] == pytest.approx(0.03, abs=0.001)
     assert json.dumps(header)
+
+
+@pytest.mark.parametrize("mode", ["online", "batch"])
+def test_a_server_of_one_s_own_answers_its_model_and_never_sees_openai_s_key(server, settings, monkeypatch, mode):
+    nowhere = "http://127.0.0.1:9/v1"
+    own = settings.model_copy(
+        update={"mode": mode, "openai_base_url": nowhere, "servers": {"chatty": f"{server.url}/v1"}}
+    )
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert all(answer.accepted for answer in bought([question()], own))
+    if mode == "online":
+        monkeypatch.setenv("OPENAI_API_KEY", OPENAI_KEY)
+        monkeypatch.setenv("BINDBENCH_SERVER_KEY", "a-key-of-the-server")
+        server.faults({"fault": "echo_key", "status": 400, "times": 9})
+        [answer] = bought([replace(question(), attempt=2)], own)
+        assert "[BINDBENCH_SERVER_KEY]" in answer.reason and "a-key-of-the-server" not in answer.reason

@@ -103,7 +103,12 @@ class Services(Section):
     openai_base_url: str = Field(
         "https://api.openai.com/v1",
         pattern=r"^https?://",
-        description="Where the openai client sends to; any compatible server such as vLLM.",
+        description="Where the openai client sends to.",
+    )
+    servers: dict[str, Annotated[str, Field(pattern=r"^https?://")]] = Field(
+        default_factory=dict,
+        description="Servers of single models that speak OpenAI's protocol, such as vLLM: `gemma-4-31b-it: "
+        "http://localhost:8000/v1`. They get BINDBENCH_SERVER_KEY, where it is set, and never OPENAI_API_KEY.",
     )
     gemini_base_url: str = Field(
         "https://generativelanguage.googleapis.com",

@@ -25,7 +25,7 @@ class Generation(Section):
     backend: Literal["grammar", "openai", "google-genai"] = Field(
         "grammar",
         description="grammar: the embedded one, without a model; openai: any OpenAI-compatible server such as vLLM "
-        "(services.openai_base_url); google-genai: Gemini's API.",
+        "(services.servers); google-genai: Gemini's API.",
     )
     model: str = Field(
         "gemma-4-31b-it",

@@ -379,14 +379,14 @@ def _patiently(ask: Callable, request: Request, settings: Services):
 # OpenAI --------------------------------------------------------------------------------------------------------------
 
 
-def _openai(settings: Services):
+def _openai(batch: Batch, settings: Services):
     from openai import OpenAI
 
-    return OpenAI(**openai_arguments(settings))
+    return OpenAI(**openai_arguments(settings, batch.model))
 
 
 def _create_openai(batch: Batch, requests: list[Request], settings: Services) -> str:
-    with _openai(settings) as client, tempfile.TemporaryFile() as file:
+    with _openai(batch, settings) as client, tempfile.TemporaryFile() as file:
         for request in requests:
             line = {"custom_id": request.key, "method": "POST", "url": ENDPOINTS[request.kind]}
             file.write(canonical_json({**line, "body": openai_body(request)}).encode() + b"\n")
@@ -409,7 +409,7 @@ def _find(batch: Batch, settings: Services) -> str | None:
                 if found.display_name == batch.name:
                     return found.name
         return None
-    with _openai(settings) as client:
+    with _openai(batch, settings) as client:
         for found in client.batches.list(limit=100):
             if (found.metadata or {}).get("bindbench") == batch.name:
                 return found.id
@@ -419,7 +419,7 @@ def _find(batch: Batch, settings: Services) -> str | None:
 
 
 def _retrieve_openai(store: Store, batch: Batch, settings: Services) -> Ended | None:
-    with _openai(settings) as client:
+    with _openai(batch, settings) as client:
         state = client.batches.retrieve(batch.remote)
         if state.status not in ("completed", "failed", "expired", "cancelled"):
             return None

@@ -88,18 +88,19 @@ def _held(store: Store, request: Request, settings: Services, held: bool) -> Ans
     )
 
 
-def check_can_buy(service: str) -> None:
-    """Raises UserError when the service's client library or key is missing."""
+def check_can_buy(service: str, model: str, settings: Services) -> None:
+    """Raises UserError when the service's client library or key is missing; a server of one's own needs no key."""
     if importlib.util.find_spec(MODULES[service].split(".")[0]) is None:
         raise UserError(f"{MODULES[service]} is not installed; install the dependency group services")
-    key_for(service)
+    if model not in settings.servers:
+        key_for(service)
 
 
 def _online(store: Store, requests: Iterable[Request], settings: Services) -> Iterator[Answer]:
     desk: _Desk | None = None
     coming = iter(requests)
     exhausted = False
-    checked: set[str] = set()
+    checked: set[tuple[str, str]] = set()
     window = max(64, 4 * settings.concurrency)
     try:
         while True:
@@ -114,9 +115,9 @@ def _online(store: Store, requests: Iterable[Request], settings: Services) -> It
                     yield answer
                     continue
                 price_of(request, settings)
-                if request.service not in checked:
-                    check_can_buy(request.service)
-                    checked.add(request.service)
+                if (request.service, request.model) not in checked:
+                    check_can_buy(request.service, request.model, settings)
+                    checked.add((request.service, request.model))
                 desk = desk or _Desk(store, settings)
                 if desk.add(request):
                     asked.append(request)
@@ -259,8 +260,8 @@ def _batched(store: Store, requests: Iterable[Request], settings: Services) -> I
             missing.append(request)
     if not missing:
         return
-    for service in sorted({request.service for request in missing}):
-        check_can_buy(service)
+    for service, model in sorted({(request.service, request.model) for request in missing}):
+        check_can_buy(service, model, settings)
     for request in buy_in_batches(store, missing, settings):
         answer = _held(store, request, settings, held=False)
         if answer is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..config.services import Services
 from .judging import Judgement, judge
-from .keys import key_for, redacted
+from .keys import key_for, redacted, server_key
 from .requests import Request
 from .wire import gemini_contents, image_bytes, media_type, openai_body
 
@@ -20,12 +20,14 @@ class Clients:
         self._settings = settings
         self._made: dict[str, object] = {}
 
-    def openai(self):
-        if "openai" not in self._made:
+    def openai(self, model: str):
+        """The client for a model: OpenAI's service, or the model's own server."""
+        arguments = openai_arguments(self._settings, model)
+        if arguments["base_url"] not in self._made:
             from openai import AsyncOpenAI
 
-            self._made["openai"] = AsyncOpenAI(**openai_arguments(self._settings))
-        return self._made["openai"]
+            self._made[arguments["base_url"]] = AsyncOpenAI(**arguments)
+        return self._made[arguments["base_url"]]
 
     def gemini(self):
         if "gemini" not in self._made:
@@ -36,16 +38,16 @@ class Clients:
 
     async def close(self) -> None:
         for name, client in self._made.items():
-            await (client.close() if name == "openai" else client.aio.aclose())
+            await (client.aio.aclose() if name == "gemini" else client.close())
 
 
-def openai_arguments(settings: Services) -> dict:
-    """Arguments of OpenAI and AsyncOpenAI."""
+def openai_arguments(settings: Services, model: str) -> dict:
+    """Arguments of OpenAI and AsyncOpenAI for a model. Raises UserError for a missing key."""
     import httpx2
 
     return {
-        "api_key": key_for("openai"),
-        "base_url": settings.openai_base_url,
+        "api_key": server_key() if model in settings.servers else key_for("openai"),
+        "base_url": settings.servers.get(model, settings.openai_base_url),
         "max_retries": 0,
         "timeout": httpx2.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s),
     }
@@ -95,7 +97,7 @@ async def send(request: Request, clients: Clients) -> Reply | Judgement:
 
 
 async def _openai(request: Request, clients: Clients) -> Reply:
-    client = clients.openai()
+    client = clients.openai(request.model)
     headers = {"Idempotency-Key": request.key}
     if request.kind == "chat":
         body = openai_body(request)

@@ -6,7 +6,11 @@ from ..errors import UserError
 from ..files import sha256
 
 PROTOCOL = 1  # of the spool's files; runs of another one do not share a courier
-VARIABLES = {"openai": ("OPENAI_API_KEY",), "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
+VARIABLES = {
+    "openai": ("OPENAI_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "server": ("BINDBENCH_SERVER_KEY",),  # of services.servers, which never see another service's key
+}
 
 
 def key_for(service: str) -> str:
@@ -17,6 +21,11 @@ def key_for(service: str) -> str:
     raise UserError(
         f"{' or '.join(VARIABLES[service])} is not set; export it (any value for a local server) and run again"
     )
+
+
+def server_key() -> str:
+    """The key for the servers of services.servers; most of them ask for none."""
+    return os.environ.get(VARIABLES["server"][0]) or "none"
 
 
 def redacted(text: str) -> str:
