@@ -39,7 +39,7 @@ section td, section thead th { text-align: left; min-width: 5rem; }
 section thead th { white-space: normal; vertical-align: bottom; }
 .numbers td, .numbers thead th:not(:first-child) { text-align: right; }
 fieldset { border: 0; padding: 0; margin: 0; min-width: 0; } legend { padding: 0; color: var(--soft); }
-fieldset > label { margin: 0 1rem .4rem .2rem; display: inline-block; }
+fieldset > label { margin: 0 1.2rem .4rem 0; display: inline-block; }
 .group article { border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .9rem; margin: 0 0 .8rem; }
 .group h4 { margin: 0 0 .3rem; font-size: .88rem; } .group h4 small { font-weight: 400; white-space: normal; }
 dl { display: grid; grid-template-columns: 9.5rem 1fr; gap: .15rem .8rem; margin: 0; } dt { color: var(--soft); }
@@ -132,7 +132,7 @@ def _markdown_table(table: Facts) -> str:
 
 def _markdown_text(cell: Cell) -> str:
     if isinstance(cell, str):
-        return _with_code(cell, _markdown_escape, "`{}`")
+        return _with_code(cell, _markdown_escape, lambda code: f"`{code}`")
     return "".join(f"**{_markdown_escape(text)}**" if moved else _markdown_escape(text) for text, moved in cell)
 
 
@@ -140,10 +140,10 @@ def _markdown_escape(text: str) -> str:
     return " ".join(re.sub(r"([\\`*_|<>\[\]~])", r"\\\1", text).splitlines())
 
 
-def _with_code(text: str, plain: Callable[[str], str], code: str) -> str:
-    """Writes what stands between backticks as code and everything else by `plain`."""
+def _with_code(text: str, plain: Callable[[str], str], code: Callable[[str], str]) -> str:
+    """Writes what stands between backticks by `code` and everything else by `plain`."""
     pieces = text.split("`")
-    return "".join(code.format(piece) if place % 2 else plain(piece) for place, piece in enumerate(pieces))
+    return "".join(code(piece) if place % 2 else plain(piece) for place, piece in enumerate(pieces))
 
 
 def _markdown_examples(summary: dict) -> str:
@@ -177,7 +177,7 @@ def _html(section: Section, pictures: list[str]) -> str:
 
 def _html_text(cell: Cell) -> str:
     if isinstance(cell, str):
-        return _with_code(cell, escape, "<code>{}</code>")
+        return _with_code(cell, escape, lambda code: f"<code>{escape(code)}</code>")
     return "".join(f"<strong>{escape(text)}</strong>" if moved else escape(text) for text, moved in cell)
 
 
@@ -193,12 +193,9 @@ def _picture(path: Path, alternative: str) -> str:
 def _html_examples(summary: dict) -> str:
     """All random examples; the choice of a construction hides the others without a script."""
     names = list(summary["constructions"])
-    choices = ['<input type="radio" name="construction" id="only-all" checked><label for="only-all">all</label>']
-    choices += [
-        f'<input type="radio" name="construction" id="only-{name}"><label for="only-{name}">{name}</label>'
-        for name in names
-    ]
-    rules = "\n".join(f"#only-{name}:checked ~ .group:not(.{name}) {{ display: none; }}" for name in names)
+    choices = ['<label><input type="radio" name="construction" checked> all</label>']
+    choices += [f'<label><input type="radio" name="construction" id="only-{name}"> {name}</label>' for name in names]
+    rules = "\n".join(f"fieldset:has(#only-{name}:checked) .group:not(.{name}) {{ display: none; }}" for name in names)
     groups = []
     for name in names:
         articles = "\n".join(map(_html_example, summary["constructions"][name]["random"]))

@@ -329,7 +329,10 @@ def _diversity(summary: dict) -> Section:
 
 
 def _columns() -> Section:
-    rows: list[list[Cell]] = [[f"`{c.name}`", f"`{c.type}`", c.meaning] for c in TRIPLETS.columns]
+    rows: list[list[Cell]] = [
+        [f"`{column.name}`", f"`{str(column.type).replace('item: ', '')}`", column.meaning]
+        for column in TRIPLETS.columns
+    ]
     return Section("Columns", [], [Facts("One row per example", ["column", "type", "meaning"], rows, numbers=False)])
 
 
