@@ -227,7 +227,7 @@ def store(options) -> None:
 
 
 def estimate(options) -> None:
-    from .saber.planning import planned_requests
+    from .planning import planned_requests
     from .services.commands import show_estimate
 
     settings = _settings(options)

@@ -12,9 +12,10 @@ from bindbench.errors import UserError
 from bindbench.paths import REPOSITORY
 from bindbench.services.buying import Answer
 from bindbench.services.requests import Request
+from bindbench.services.store import Store, make_header
 from bindbench.tables import TRIPLET_REJECTS, TRIPLETS, read_table
 from bindbench.triplets import building
-from bindbench.triplets.building import build_shard
+from bindbench.triplets.building import build_shard, planned_requests
 from bindbench.triplets.controls import read_controls, sample_specification
 
 CONTROLS = read_controls(REPOSITORY / "resources/triplets")
@@ -52,6 +53,7 @@ class Model:
     def __init__(self):
         self.store: dict[str, bytes] = {}
         self.bought: Counter = Counter()
+        self.requests: list[Request] = []
         self.guidance: dict[int, object] = {}
         self.order = random.Random(0)
         self.refuses: set[int] = set()
@@ -81,6 +83,7 @@ class Model:
                     rows[1]["positive"] = "Too short."
                 self.store[request.key] = json.dumps({"examples": rows}).encode()
                 self.bought[request.key] += 1
+                self.requests.append(request)
             if first in self.refuses:
                 yield Answer(request, False, b"", "text/plain", "moderation", 0.0, {}, held)
             else:
@@ -201,3 +204,21 @@ def test_a_broken_state_is_told_by_its_name(model, tmp_path):
     paths = [tmp_path / name for name in ("e", "r", "s", "j")]
     with pytest.raises(UserError, match=r"0\.state\.json: not a state of triplets; delete it and run again"):
         build_shard("pair_swap", 3, state, SETTINGS, Services(), *paths)
+
+
+def test_an_estimate_counts_what_is_missing_and_judges_what_the_store_holds(model, tmp_path):
+    services = Services(store=str(tmp_path / "store"))
+    expected = list(planned_requests("pair_swap", 60, None, SETTINGS, services))
+    assert 60 / 4 <= len(expected) <= 60 / (4 * 0.6), "60 examples at 4 a request, some rejected"
+    build(tmp_path / "run", [60])
+    assert expected[0].key in model.bought, "the first round's requests are the real ones"
+    store = Store(tmp_path / "store")
+    for request in model.requests:
+        payload = model.store[request.key]
+        facts = {"content_type": "application/json", "tokens": {}, "cost_usd": 0.0, "cost_from": "usage"}
+        store.put(make_header(request, payload, status="answer", **facts), payload)
+    planned = list(planned_requests("pair_swap", 60, None, SETTINGS, services))
+    assert {request.key for request in planned} == set(model.bought), "all held: exactly the requests of the run"
+    more = list(planned_requests("pair_swap", 80, None, SETTINGS, services))
+    missing = [request for request in more if store.peek(request.key) is None]
+    assert 20 / 4 <= len(missing) <= 12 and {r.key for r in more} > set(model.bought)

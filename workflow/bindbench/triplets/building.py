@@ -24,6 +24,7 @@ from ..files import progress, write_text
 from ..paths import resolve
 from ..services.buying import answers
 from ..services.requests import Request
+from ..services.store import Store, store_folder
 from ..tables import TRIPLET_REJECTS, TRIPLETS, write_table
 from .constructions import Binding, Example, Guidance, Proposal, Reject, Specification
 from .controls import Controls, read_controls, sample_specification
@@ -222,12 +223,9 @@ def _of_model(
     while True:
         # The request that the next attempt belongs to: the shard before may have judged a part of its answer.
         number = state.next_index // each
-        begins = state.next_index % (each * settings.requests_per_round) == 0
-        if begins or state.guidance is None:
-            state.guidance = round_guidance(state, controls, settings)
+        begin_round(state, controls, settings)
         left = settings.requests_per_round - number % settings.requests_per_round
-        hoped = max(0.1, state.usage.accepted / state.next_index) if state.next_index else HOPED_ACCEPTANCE
-        wanted = -(-(target - state.usage.accepted) // max(1, int(each * hoped)))
+        wanted = -(-(target - state.usage.accepted) // max(1, int(each * hoped_acceptance(state))))
         asked = [
             request_number(number + step, construction, state.guidance, controls, settings)
             for step in range(min(left, wanted))
@@ -248,10 +246,46 @@ def _of_model(
                     yield Proposed(specification, proposal)
 
 
-def round_guidance(state: State, controls: Controls, settings: Generation) -> Guidance:
-    """The word lists at the start of a round."""
-    draw = random.Random(f"bindbench/guidance/{settings.seed}/{state.usage.construction.name}/{state.next_index}")
-    return state.usage.guidance(controls.families, draw)
+def begin_round(state: State, controls: Controls, settings: Generation) -> None:
+    """Fixes the word lists when the next attempt is the first of a round."""
+    if state.next_index % (settings.examples_per_request * settings.requests_per_round) == 0 or state.guidance is None:
+        name = f"bindbench/guidance/{settings.seed}/{state.usage.construction.name}/{state.next_index}"
+        state.guidance = state.usage.guidance(controls.families, random.Random(name))
+
+
+def hoped_acceptance(state: State) -> float:
+    return max(0.1, state.usage.accepted / state.next_index) if state.next_index else HOPED_ACCEPTANCE
+
+
+def planned_requests(
+    construction: str, size: int, before: Path | None, settings: Generation, services: Services
+) -> Iterator[Request]:
+    """The requests that making `size` examples would send, for an estimate.
+
+    Answers that the store holds are judged; from the first missing one on, the share that was accepted until then is expected
+    of the rest, and the word lists stand still.
+    """
+    controls = read_controls(resolve(settings.resources))
+    state, store = read_state(before, construction), Store(store_folder(services))
+    target, expected = state.usage.accepted + size, 0.0
+    hoped = hoped_acceptance(state)
+    while state.usage.accepted + expected < target:
+        begin_round(state, controls, settings)
+        number = state.next_index // settings.examples_per_request
+        request, specifications = request_number(number, construction, state.guidance, controls, settings)
+        yield request
+        attempt, header = store.resolve(request, services.max_attempts_payload)
+        entry = store.read(attempt.key) if header is not None and header["status"] == "answer" else None
+        if entry is not None and not expected:
+            for specification, proposal in zip(
+                specifications, read_proposals(specifications, entry.payload), strict=True
+            ):
+                if specification.index >= state.next_index:
+                    judged(Proposed(specification, proposal), state.usage, controls.families)
+            hoped = max(0.1, state.usage.accepted / (specifications[-1].index + 1))
+        elif header is None:
+            expected += hoped * len(specifications)
+        state.next_index = specifications[-1].index + 1
 
 
 def request_number(

@@ -1,0 +1,73 @@
+"""Which requests a target would send: Snakemake is asked which jobs it would run, and each job's requests are made in memory."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from .config import Config
+from .errors import UserError
+from .paths import REPOSITORY, resolve
+from .services.requests import Request
+
+
+def planned_requests(target: str, configfiles: list[Path], settings: Config) -> Iterator[Request]:
+    """Requests of every job that calls a service on the way to the target. Raises UserError when there is no such target."""
+    plan = dry_run(target, configfiles)
+    yield from _scenes(plan, settings)
+    yield from _triplets(plan, settings)
+
+
+def dry_run(target: str, configfiles: list[Path]) -> str:
+    """What Snakemake says that it would do, shell commands included. Raises UserError when there is no such target."""
+    local = Path("Snakefile")
+    command = [sys.executable, "-m", "snakemake", target, "-n", "-p", "--nolock"]
+    command += ["--snakefile", str(local if local.exists() else REPOSITORY / "Snakefile")]
+    if configfiles:
+        command += ["--configfile", *map(str, configfiles)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        why = [line for line in lines if line.startswith(("No rule", "Missing")) or "must be" in line]
+        raise UserError(f"{target}: {(why or lines or ['snakemake failed'])[0]}")
+    return done.stdout + done.stderr
+
+
+def _scenes(plan: str, settings: Config) -> Iterator[Request]:
+    """Images of SABER: the questions are drawn again."""
+    shards = sorted({int(shard) for shard in re.findall(r"bindbench buy-scenes .*?--shard (\d+)", plan)})
+    if not shards:
+        return
+    from .review.journal import read_journal
+    from .saber.bought_images import scene_requests
+    from .saber.questions import sample_questions
+    from .vocabulary import read_vocabulary
+
+    lists = settings.vocabulary
+    vocabulary = read_vocabulary(resolve(lists.objects), resolve(lists.attributes), lists.palette)
+    _, scenes = sample_questions(vocabulary, settings.questions)
+    journal = read_journal(settings.screening.journal)
+    size = settings.scenes.shard_size
+    for shard in shards:
+        rows = scenes[shard * size : (shard + 1) * size]
+        attempts = {row["scene"]: len(journal.rejected_images(row["scene"])) for row in rows}
+        yield from scene_requests(rows, settings.scenes, attempts)
+
+
+def _triplets(plan: str, settings: Config) -> Iterator[Request]:
+    """Sentences of a language model: each construction from the first of its shards that would be made."""
+    jobs = re.findall(
+        r"bindbench buy-triplets --construction (\w+) --shard (\d+) --size (\d+) (?:--before (\S+))?", plan
+    )
+    if not jobs:
+        return
+    from .triplets.building import planned_requests as requests_of
+
+    for construction in dict.fromkeys(job[0] for job in jobs):
+        shards = sorted(
+            (int(shard), int(size), before) for name, shard, size, before in set(jobs) if name == construction
+        )
+        before = Path(shards[0][2]) if shards[0][2] else None
+        total = sum(size for _, size, _ in shards)
+        yield from requests_of(construction, total, before, settings.triplets.generation, settings.services)
