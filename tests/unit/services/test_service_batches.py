@@ -230,7 +230,7 @@ def test_lines_of_a_batch_are_what_the_api_documents(server, settings, monkeypat
 
     def looking(batch, requests, settings):
         answer = real(batch, requests, settings)
-        with batches._openai(settings) as client:
+        with batches._openai(batch, settings) as client:
             sent.extend(client.files.content(client.batches.retrieve(answer).input_file_id).text.splitlines())
         return answer
 
