@@ -48,6 +48,7 @@ rule all:
         rules.draw_answer_sheet.output,
         rules.split_triplets.output,
         rules.select_triplets.output,
+        rules.card_triplets.output,
         rules.tabulate_triplets.output,
 
 

@@ -22,7 +22,7 @@ rule buy_triplets:
         runtime=1440,
         api_slots=1,
     params:
-        config=stage_config("triplets.generation"),
+        config=generation_config(),
         services=SERVICES_FILE,
         size=triplet_shard_size,
         before=state_argument,

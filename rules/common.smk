@@ -173,6 +173,11 @@ def triplet_shard_size(wildcards):
     ]
 
 
+def generation_config():
+    """What a shard of triplets reads of its section."""
+    return canonical_json(support.generation_section(settings))
+
+
 def triplet_lists():
     """Every list that sentences are made of: an edited one makes them again."""
     return [escaped(path) for path in support.resource_files(settings.triplets)]

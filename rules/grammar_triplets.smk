@@ -19,7 +19,7 @@ rule write_triplets:
         mem_mb=1000,
         runtime=60,
     params:
-        config=stage_config("triplets.generation"),
+        config=generation_config(),
         size=triplet_shard_size,
         before=state_argument,
         version=VERSIONS["triplets"],

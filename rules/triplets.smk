@@ -79,6 +79,84 @@ rule select_triplets:
         " --vocabulary {params.vocabulary:q} --config {params.config:q} 2> {log:q}"
 
 
+rule card_triplets:
+    input:
+        splits=rules.split_triplets.output,
+        rejects=triplet_shards(".rejects.parquet"),
+        lists=triplet_lists(),
+        vocabulary=vocabulary_lists(),
+    output:
+        card="<results>/triplets/README.md",
+        summary="<results>/triplets/summary.json",
+        rejects="<results>/triplets/rejects.parquet",
+        page=report(
+            "<results>/triplets.html",
+            caption="../workflow/report/triplets.rst",
+            category="Triplets",
+            labels={"what": "the finetuning data, to read"},
+        ),
+        figures=report(
+            expand(
+                "<results>/figures/triplets_{figure}.svg",
+                figure=("accepted", "lengths", "distances", "words", "families"),
+            ),
+            caption="../workflow/report/triplets.rst",
+            category="Triplets",
+            subcategory="figures",
+        ),
+        pictures=expand(
+            "<results>/figures/triplets_{figure}.png",
+            figure=("accepted", "lengths", "distances", "words", "families"),
+        ),
+    log:
+        "<logs>/card_triplets.log",
+    benchmark:
+        "<benchmarks>/card_triplets.jsonl"
+    conda:
+        "../envs/score.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        config=stage_config("figures"),
+        vocabulary=stage_config("vocabulary"),
+        resources=settings.triplets.generation.resources,
+        version=VERSIONS["triplet_card"],
+    message:
+        "Writing the card of the triplets"
+    shell:
+        "python -m bindbench card-triplets --splits {input.splits:q} --rejects {input.rejects:q}"
+        " --card {output.card:q} --summary {output.summary:q} --all-rejects {output.rejects:q} --page {output.page:q}"
+        " --figures {output.figures:q} --resources {params.resources:q} --vocabulary {params.vocabulary:q}"
+        " --config {params.config:q} 2> {log:q}"
+
+
+rule export_triplets:
+    input:
+        splits=rules.split_triplets.output,
+        summary=rules.card_triplets.output.summary,
+    output:
+        folder=directory("<results>/triplets/export"),
+    log:
+        "<logs>/export_triplets.log",
+    benchmark:
+        "<benchmarks>/export_triplets.jsonl"
+    conda:
+        "../envs/score.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        version=VERSIONS["triplet_card"],
+    message:
+        "Exporting the triplets as CSV, JSONL and a Hugging Face data set"
+    shell:
+        "python -m bindbench export-triplets --splits {input.splits:q} --summary {input.summary:q}"
+        " --folder {output.folder:q} 2> {log:q}"
+
+
 rule embed_triplets:
     input:
         examples="<results>/triplets/{split}.parquet",

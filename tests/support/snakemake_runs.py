@@ -41,6 +41,10 @@ def planned(*arguments, directory: Path, **options) -> set[str]:
     done = run(*arguments, "-n", "-p", directory=directory, **options)
     jobs = set()
     for name, rest in re.findall(r"python -m bindbench ([a-z0-9-]+)(.*)", done.stdout + done.stderr):
-        wildcard = re.search(r"--(?:shard|model) (\S+)|/saber/scores/([^/ ]+)\.parquet 2>", rest)
-        jobs.add(" ".join([name.replace("-", "_"), *filter(None, wildcard.groups() if wildcard else ())]))
+        wildcards = re.findall(
+            r"--(?:construction|shard|model) (\S+)|/saber/scores/([^/ ]+)\.parquet 2>"
+            r"|/triplets/scores/([^/ ]+)/(\w+)\.parquet 2>|/triplets\.(\w+)\.parquet --model",
+            rest,
+        )
+        jobs.add(" ".join([name.replace("-", "_"), *(part for groups in wildcards for part in groups if part)]))
     return jobs

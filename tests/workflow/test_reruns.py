@@ -3,6 +3,7 @@
 import pytest
 import yaml
 from bindbench.config import Config, load
+from bindbench.snakemake_support import triplet_shards
 from snakemake_runs import REPOSITORY, planned
 
 pytestmark = pytest.mark.xdist_group("tiny")
@@ -20,6 +21,27 @@ def embeds(*models, modalities=("text", "image")) -> set[str]:
     return jobs
 
 
+SPLITS = ("test", "deferred_bind_anaphoric", "deferred_bind_respective")
+TEXT_MODELS = [model for model in TINY.models if "text" in TINY.embedders[model].modalities]
+
+
+def triplets(*models, splits=SPLITS) -> set[str]:
+    """Embedding and scores of triplets with those of the models that read text, and the table."""
+    pairs = [(model, split) for model in models if model in TEXT_MODELS for split in splits]
+    jobs = {f"embed_triplets {split} {model}" for model, split in pairs}
+    return jobs | {f"score_triplets {model} {split}" for model, split in pairs} | {"tabulate_triplets"}
+
+
+def texts_of(model: str) -> set[str]:
+    return triplets(model) if model in TEXT_MODELS else set()
+
+
+ALL_SHARDS = {
+    f"write_triplets {name} {shard:04d}" for name, sizes in triplet_shards(TINY).items() for shard in range(len(sizes))
+}
+FROM_SPLITTING = {"split_triplets", "select_triplets", "card_triplets", *triplets(*TEXT_MODELS)}
+FROM_TRIPLETS = ALL_SHARDS | FROM_SPLITTING
+FROM_SIZES = {"write_triplets pair_swap 0000"} | FROM_SPLITTING
 FROM_RENDERING = SHARDS | {"draw_contact_sheet"} | embeds(*TINY.models, modalities=("image",)) | TABLES
 FROM_QUESTIONS = {"sample_questions", "draw_contact_sheet"} | SHARDS | embeds(*TINY.models) | TABLES
 FROM_VOCABULARY = FROM_QUESTIONS | {"build_reliefs"}
@@ -45,9 +67,33 @@ CASES = {
     "screening.journal": ("elsewhere.jsonl", set()),  # nobody has judged anything yet
     "screening.require_verdict": (True, set()),  # the embedded renderer's scenes count as accepted
     "screening.proposal_model": ("some-model", set()),
-    "tables.confidence": (0.9, {"tabulate_saber", "plot_saber"}),
-    "tables.bootstrap_samples": (300, {"tabulate_saber", "plot_saber"}),
-    "tables.seed": (1, {"tabulate_saber", "plot_saber"}),
+    "tables.confidence": (0.9, {"tabulate_saber", "plot_saber", "tabulate_triplets"}),
+    "tables.bootstrap_samples": (300, {"tabulate_saber", "plot_saber", "tabulate_triplets"}),
+    "tables.seed": (1, {"tabulate_saber", "plot_saber", "tabulate_triplets"}),
+    "triplets.counts.pair_swap": (31, {"write_triplets pair_swap 0001"} | FROM_SPLITTING),
+    "triplets.counts.triple_bind_cycle": (21, {"write_triplets triple_bind_cycle 0001"} | FROM_SPLITTING),
+    "triplets.counts.triple_bind_swap": (19, {"write_triplets triple_bind_swap 0000"} | FROM_SPLITTING),
+    "triplets.counts.attr_bundle": (22, {"write_triplets attr_bundle 0001"} | FROM_SPLITTING),
+    "triplets.counts.predicative": (0, FROM_SPLITTING),
+    "triplets.counts.deferred_bind_anaphoric": (
+        0,
+        {"split_triplets", "select_triplets", "card_triplets"} | triplets(*TEXT_MODELS, splits=("test", SPLITS[2])),
+    ),
+    "triplets.counts.deferred_bind_respective": (12, {"write_triplets deferred_bind_respective 0000"} | FROM_SPLITTING),
+    "triplets.shard_size": (40, FROM_SIZES),
+    "triplets.generation.seed": (1, FROM_TRIPLETS),
+    "triplets.generation.resources": ("{lists}", FROM_TRIPLETS),
+    "triplets.generation.backend": ("grammar", set()),  # the only one without a service
+    "triplets.generation.model": ("another", set()),  # the grammar reads none of these
+    "triplets.generation.temperature": (0.5, set()),
+    "triplets.generation.max_tokens": (500, set()),
+    "triplets.generation.examples_per_request": (3, set()),
+    "triplets.generation.requests_per_round": (9, set()),
+    "triplets.generation.least_acceptance": (0.1, FROM_TRIPLETS),
+    "triplets.splits.seed": (1, FROM_SPLITTING),
+    "triplets.splits.validation": (0.2, FROM_SPLITTING),
+    "triplets.splits.test": (0.2, FROM_SPLITTING),
+    "triplets.splits.set_size": (5, FROM_SPLITTING),
     "figures.dpi": (100, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet"}),
     "figures.sheet_questions": (3, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet"}),
     "embedders.nano.loader": ("open_clip", embeds("nano") | TABLES),

@@ -340,6 +340,24 @@ def select_triplets(options) -> None:
     write_sets(options.train, _vocabulary(options.vocabulary), options.config, options.sizes.parent)
 
 
+def card_triplets(options) -> None:
+    from .triplets.card import write_cards
+
+    write_cards(
+        *(options.splits, options.rejects, options.resources, _vocabulary(options.vocabulary), options.config),
+        *(options.card, options.summary, options.all_rejects, options.page, options.figures[0].parent),
+    )
+
+
+def export_triplets(options) -> None:
+    import json
+
+    from .triplets.export import export_triplets
+
+    summary = json.loads(options.summary.read_text(encoding="utf-8"))
+    export_triplets({path.stem: path for path in options.splits}, summary, options.folder)
+
+
 def embed_triplets(options) -> None:
     from .embedders.embed import embed_texts
     from .triplets.accuracy import triplet_texts
@@ -603,6 +621,33 @@ COMMANDS = [
             section("--config", Splits, "section triplets.splits"),
         ],
         select_triplets,
+    ),
+    (
+        "card-triplets",
+        "Write the card, the page and the figures of the triplets.",
+        [
+            paths("--splits", "tables of the splits"),
+            paths("--rejects", "tables of rejects, one for each shard"),
+            path("--card", "README.md to write"),
+            path("--summary", "JSON to write"),
+            path("--all-rejects", "table to write: the rejects of all shards"),
+            path("--page", "HTML to write"),
+            paths("--figures", "figures to write"),
+            ("--resources", {"required": True, "help": "folder of the lists (triplets.generation.resources)"}),
+            VOCABULARY,
+            section("--config", Figures, "section figures"),
+        ],
+        card_triplets,
+    ),
+    (
+        "export-triplets",
+        "Export the triplets as CSV, JSONL and a Hugging Face data set.",
+        [
+            paths("--splits", "tables of the splits"),
+            path("--summary", "JSON of their card"),
+            path("--folder", "folder to write"),
+        ],
+        export_triplets,
     ),
     ("embed-triplets", "Embed the texts of triplets.", [EXAMPLES, *EMBED], embed_triplets),
     (

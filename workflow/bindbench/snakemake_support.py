@@ -121,10 +121,22 @@ def prompt_files() -> list[Path]:
     return sorted(resolve("resources/prompts/triplets").glob("*.txt"))
 
 
+def generation_section(settings: Config) -> dict:
+    """Section triplets.generation, without what only a language model reads where the grammar writes."""
+    generation = settings.triplets.generation
+    of_grammar = {"seed", "resources", "backend", "least_acceptance"} if generation.backend == "grammar" else None
+    return generation.model_dump(mode="json", include=of_grammar)
+
+
 def settings_behind_triplets(settings: Config) -> dict:
     """Every section that shapes the accuracy of triplets; of the embedders those that are measured."""
     embedders = {name: settings.embedders[name].model_dump(mode="json") for name in settings.models}
-    return settings.model_dump(mode="json", include={"triplets", "models", "tables"}) | {"embedders": embedders}
+    triplets = settings.triplets.model_dump(mode="json", exclude={"generation"})
+    triplets |= {"generation": generation_section(settings)}
+    return settings.model_dump(mode="json", include={"models", "tables"}) | {
+        "triplets": triplets,
+        "embedders": embedders,
+    }
 
 
 def note_start(settings: Config) -> None:

@@ -1,5 +1,6 @@
 """Shards of a construction: judged in the order of their numbers, the same whatever is in flight, nothing asked twice."""
 
+import itertools
 import json
 import random
 from collections import Counter
@@ -162,7 +163,9 @@ def test_word_lists_stand_still_within_a_round_and_move_on_after_it(model, tmp_p
     for first, guidance in model.guidance.items():
         by_round.setdefault(first // 12, []).append(guidance)
     assert len(by_round) > 3
-    assert all(all(guidance == group[0] for guidance in group) for group in by_round.values())
+    assert all(len({(each.avoid, each.banned) for each in group}) == 1 for group in by_round.values())
+    drawn = [sorted(each.suggestions.items()) for group in by_round.values() for each in group]
+    assert all(one != other for one, other in itertools.pairwise(drawn)), "suggestions are drawn for each prompt"
     latest = [group[0].avoid for _, group in sorted(by_round.items())]
     assert latest[0] == () and len(set(latest)) == len(latest)
     assert len(latest[-1]) > 80

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from bindbench.triplets.constructions import CONSTRUCTIONS, Binding
-from bindbench.triplets.usage import Usage, set_of, words_of
+from bindbench.triplets.usage import Usage, set_of, suggested, words_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,14 +98,23 @@ def test_words_at_their_cap_are_banned_and_never_suggested():
     assert set(guidance.suggestions["color"]) == {"blue", "teal"}
 
 
-def test_suggestions_are_the_least_used_of_each_family():
+def test_suggestions_are_drawn_from_the_least_used_of_each_family():
     usage = Usage("pair_swap")
-    pool = {f"c{number}": "color" for number in range(10)} | {f"m{number}": "material" for number in range(10)}
+    pool = {f"c{number}": "color" for number in range(20)} | {f"m{number}": "material" for number in range(20)}
     for number in range(7):
-        usage.add(pair(f"c{number}", f"o{number}", f"m{number + 3}", f"p{number}"))
-    suggestions = usage.guidance(pool, random.Random(0)).suggestions
-    assert {"c7", "c8", "c9"} < set(suggestions["color"]) and {"m0", "m1", "m2"} < set(suggestions["material"])
-    assert len(suggestions["color"]) == len(suggestions["material"]) == 4
+        usage.add(pair(f"c{number}", f"o{number}", f"m{number + 13}", f"p{number}"))
+    guidance = usage.guidance(pool, random.Random(0))
+    unused = {
+        family: {w for w in pool if pool[w] == family and not usage.counts[w]} for family in ("color", "material")
+    }
+    seen = {family: set() for family in unused}
+    for seed in range(40):
+        prompt = suggested(guidance, random.Random(seed))
+        assert all(len(set(words)) == 4 for words in prompt.suggestions.values())
+        assert (prompt.avoid, prompt.banned) == (guidance.avoid, guidance.banned)
+        for family, words in prompt.suggestions.items():
+            seen[family] |= set(words)
+    assert all(len(words) == 16 and unused[family] <= words for family, words in seen.items())
 
 
 @given(st.lists(st.tuples(WORDS, THINGS, WORDS, THINGS), max_size=60), st.tuples(WORDS, THINGS, WORDS, THINGS))

@@ -29,7 +29,7 @@ from ..tables import TRIPLET_REJECTS, TRIPLETS, write_table
 from .constructions import Binding, Example, Guidance, Proposal, Reject, Specification
 from .controls import Controls, read_controls, sample_specification
 from .prompting import build_request, no_answer_reason, read_proposals, refusals
-from .usage import Usage
+from .usage import Usage, suggested
 from .validation import check
 
 STAGE = "triplets"
@@ -297,9 +297,10 @@ def request_number(
         sample_specification(controls, construction, settings.seed, index)
         for index in range(first, first + settings.examples_per_request)
     ]
+    draw = random.Random(f"bindbench/suggestions/{settings.seed}/{construction}/{number}")
     request = build_request(
         specifications,
-        guidance,
+        suggested(guidance, draw),
         controls.registers,
         controls.openers,
         kind=settings.backend,

@@ -10,10 +10,18 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
+import pyarrow as pa
+
+from ..config.scoring import Figures
 from ..errors import UserError
 from ..figures.pages import html_page, html_table
-from ..files import write_text
+from ..files import write_json, write_text
+from ..paths import resolve
+from ..tables import TRIPLET_REJECTS, TRIPLETS, read_table, read_tables, write_table
+from ..vocabulary import Vocabulary
 from .card_facts import TEXTS, Cell, Facts, Section, about, example_rows, facts, marked_texts, number
+from .controls import read_controls
+from .summary import summarise
 
 SIZES = (
     (1_000, "n<1K"),
@@ -47,6 +55,37 @@ dd { margin: 0; } dd strong { text-decoration: underline solid var(--wrong) 2px;
 @media (max-width: 34rem) { dl { grid-template-columns: 1fr; } dd { margin: 0 0 .3rem; } }
 @media print { .group article { break-inside: avoid; } }
 """
+
+
+def write_cards(
+    splits: list[Path],
+    rejects: list[Path],
+    resources: str,
+    saber: Vocabulary,
+    settings: Figures,
+    card: Path,
+    summary_path: Path,
+    all_rejects: Path,
+    page: Path,
+    figures: Path,
+) -> None:
+    """Writes the summary as JSON, all rejects as one table, the figures, the page and the card.
+
+    splits: tables of TRIPLETS named by their split. rejects: of each shard. resources: folder of the lists.
+    Raises UserError for a table that is missing or broken.
+    """
+    from ..figures.triplet_plots import plot_triplets
+
+    tables = {path.stem: read_table(TRIPLETS, path) for path in splits}
+    rejected = read_tables(TRIPLET_REJECTS, rejects)
+    write_table(TRIPLET_REJECTS, rejected, all_rejects)
+    families = read_controls(resolve(resources)).families
+    sizes = {split: len(table) for split, table in tables.items()}
+    summary = summarise(pa.concat_tables(tables.values()), rejected, sizes, families, saber)
+    write_json(summary_path, summary)
+    plot_triplets(summary, figures, settings)
+    write_page(summary, figures, page)
+    write_card(summary, card)
 
 
 def write_card(summary: dict, path: Path, files: dict[str, dict[str, str]] | None = None) -> None:

@@ -14,6 +14,7 @@ from .constructions import CONSTRUCTIONS, Binding, Guidance
 
 LEAST_CAP = 10  # occurrences
 RECENT, FREQUENT = 100, 40  # words of the avoid list
+LEAST_USED = 16  # adjectives of each family that a round's prompts draw their suggestions from
 SUGGESTED = 4  # adjectives of each family in a prompt
 DIGEST_BYTES = 12
 
@@ -60,7 +61,10 @@ class Usage:
             self.recent.popitem(last=False)
 
     def guidance(self, families: Mapping[str, str], draw: random.Random) -> Guidance:
-        """What a prompt says about words now. families: adjective of the pool to its family; draw: breaks ties."""
+        """What the prompts of a round say about words. families: adjective of the pool to its family; draw: breaks ties.
+
+        Its suggestions are the LEAST_USED of each family; `suggested` draws those of one prompt from them.
+        """
         cap = self.cap
         banned = sorted(word for word, count in self.counts.items() if count >= cap)
         ranked = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
@@ -71,7 +75,7 @@ class Usage:
             if self.counts[adjective.lower()] < cap:
                 members.setdefault(family, []).append(adjective)
         suggestions = {
-            family: tuple(sorted(words, key=lambda word: (self.counts[word.lower()], draw.random()))[:SUGGESTED])
+            family: tuple(sorted(words, key=lambda word: (self.counts[word.lower()], draw.random()))[:LEAST_USED])
             for family, words in members.items()
         }
         return Guidance(tuple(word for word in avoid if self.counts[word] < cap), tuple(banned), suggestions)
@@ -94,6 +98,14 @@ class Usage:
         digests = base64.b64decode(value["sets"])
         usage._sets = {digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)}
         return usage
+
+
+def suggested(guidance: Guidance, draw: random.Random) -> Guidance:
+    """The guidance of one prompt: SUGGESTED adjectives of each family, so that the prompts of a round differ."""
+    suggestions = {
+        family: tuple(draw.sample(words, min(SUGGESTED, len(words)))) for family, words in guidance.suggestions.items()
+    }
+    return Guidance(guidance.avoid, guidance.banned, suggestions)
 
 
 def words_of(bindings: Iterable[Binding]) -> list[str]:
