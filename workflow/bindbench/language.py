@@ -7,6 +7,8 @@ import inflect
 
 # inflect follows British usage and letter rules; these are words that it, or one of our hyphenated forms, gets wrong.
 ARTICLE_OVERRIDES = {"herb": "an", "herbal": "an"}
+# Numbers that are said with a vowel first: eight, eighty, eleven, eighteen, and the years from 1100 and 1800 on.
+_VOWEL_NUMBER = re.compile(r"(?:8[\d,]*|1[18](?:\d\d)?(?:,?\d{3})*)(?!\d)")
 
 
 @cache
@@ -20,4 +22,6 @@ def article(phrase: str) -> str:
     first = re.split(r"[\s-]", phrase.strip(), maxsplit=1)[0].lower()
     if first in ARTICLE_OVERRIDES:
         return ARTICLE_OVERRIDES[first]
+    if _VOWEL_NUMBER.match(first):
+        return "an"
     return _engine().an(phrase).split(" ", 1)[0]

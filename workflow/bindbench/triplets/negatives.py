@@ -8,9 +8,7 @@ from collections.abc import Sequence
 
 from ..language import article
 from .constructions import Binding, Specification
-from .sentences import Token, exchange, find, folded, tokenise
-
-Replacement = tuple[int, int, str]
+from .sentences import Replacement, Token, exchange, find, folded, tokenise
 
 
 def query_of(bindings: Sequence[Binding], order: Sequence[int]) -> str:
@@ -47,7 +45,12 @@ def attribute_replacements(
     """What the attribute negative puts where; in attr_bundle the attributes of one slot only. positions: of attributes."""
     slot = specification.swapped_slot if specification.construction == "attr_bundle" else 0
     replacements = [
-        (positions[index][slot], positions[index][slot] + 1, bindings[source].attributes[slot])
+        (
+            positions[index][slot],
+            positions[index][slot] + 1,
+            bindings[index].attributes[slot],
+            bindings[source].attributes[slot],
+        )
         for index, source in enumerate(sources(specification, len(bindings)))
         if source != index
     ]
@@ -60,7 +63,7 @@ def object_replacements(
 ) -> list[Replacement]:
     """What the object negative puts where: the nouns move, the attributes stay. spans: of the objects."""
     replacements = [
-        (*spans[index], bindings[source].object)
+        (*spans[index], bindings[index].object, bindings[source].object)
         for index, source in enumerate(sources(specification, len(bindings)))
         if source != index
     ]

@@ -31,6 +31,8 @@ ABBREVIATIONS = word_set(
     "e.g i.e a.m p.m cf pl pp p"
 )
 
+Replacement = tuple[int, int, str, str]  # start, stop, the phrase there, the phrase to come
+
 
 class Token(NamedTuple):
     """One word of a sentence. text = leading + word + ending + trailing; folded: the word for comparisons."""
@@ -59,7 +61,7 @@ def tokenise(text: str) -> list[Token]:
     """The words of a text, in order. " ".join of the tokens' texts is the text again, but for the width of white space."""
     if "—" in text or "…" in text:
         text = _DASH_BEFORE_WORD.sub(rf"\1{_GLUE} ", text)
-    tokens = [_token(part) for part in text.split()]
+    tokens = list(map(_token, text.split()))
     if "" in [token.word for token in tokens]:
         return _with_punctuation_attached(tokens)
     return tokens
@@ -137,24 +139,31 @@ def find(tokens: Sequence[Token], words: Sequence[str], phrase: str) -> tuple[in
     return None if start < last and tokens[last].leading else (start, last + 1)
 
 
-def exchange(tokens: Sequence[Token], replacements: Sequence[tuple[int, int, str]]) -> str:
-    """The text with other phrases at some positions, each replacement being (start, stop, phrase), ascending and apart.
+def exchange(tokens: Sequence[Token], replacements: Sequence[Replacement]) -> str:
+    """The text with other phrases at some positions, each replacement (start, stop, old, new), ascending and apart.
 
     Phrases come spelled as in the middle of a sentence. A capital stays at a sentence start and goes to the phrase that now
     stands there, while a phrase with a capital of its own keeps it everywhere; punctuation and 's stay with the position;
     a/an directly before a phrase is set by its pronunciation ("a envelope" is repaired).
     """
     pieces = [token.text for token in tokens]
-    for start, stop, phrase in reversed(replacements):  # from the back, where positions still hold
+    for start, stop, old, new in reversed(replacements):  # from the back, where positions still hold
         first, last = tokens[start], tokens[stop - 1]
         if start > 0 and is_article(tokens, start - 1):
             before = tokens[start - 1]
-            repaired = article(phrase.split(" ", 1)[0])
+            repaired = article(new.split(" ", 1)[0])
             pieces[start - 1] = before.leading + (capitalised(repaired) if before.word[0] == "A" else repaired)
-        if first.word[0].isupper() and starts_sentence(tokens, start):
-            phrase = capitalised(phrase)
-        pieces[start:stop] = [first.leading + phrase + last.ending + last.trailing]
+        if first.word[0].isupper() and _capital_of_position(tokens, start, old):
+            new = capitalised(new)
+        pieces[start:stop] = [first.leading + new + last.ending + last.trailing]
     return joined(pieces)
+
+
+def _capital_of_position(tokens: Sequence[Token], index: int, phrase: str) -> bool:
+    # In "a “Victorian” mug" the capital is the word's own: only the end of a sentence demands one of any word.
+    if phrase[0].isupper() and index > 0 and not ends_sentence(tokens[index - 1]):
+        return False
+    return starts_sentence(tokens, index)
 
 
 def is_article(tokens: Sequence[Token], index: int) -> bool:

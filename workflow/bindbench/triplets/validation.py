@@ -16,7 +16,7 @@ from types import MappingProxyType
 from unicodedata import normalize
 
 from .constructions import CONSTRUCTIONS, FEWER, MORE, Binding, Construction, Example, Proposal, Reject, Specification
-from .negatives import attribute_replacements, object_replacements, query_of, sources
+from .negatives import attribute_replacements, object_replacements, query_of
 from .sentences import (
     Token,
     article_errors,
@@ -101,8 +101,8 @@ class Draft:
 
     __slots__ = (
         "attribute_negative", "attribute_positions", "bindings", "construction", "distance", "distractor_spans",
-        "distractors", "families", "folded", "keys", "missing", "negative_tokens", "negative_words", "object_negative",
-        "object_spans", "positive", "proposal", "query", "slots", "specification", "spelling", "tokens",
+        "distractors", "families", "folded", "keys", "missing", "negative_places", "negative_tokens", "negative_words",
+        "object_negative", "object_spans", "positive", "proposal", "query", "slots", "specification", "spelling", "tokens",
     )  # fmt: skip
 
     construction: Construction
@@ -127,6 +127,7 @@ class Draft:
     object_negative: str
     negative_tokens: list[list[Token]]
     negative_words: list[list[str]]
+    negative_places: list[list[int]]  # of each queried phrase
 
 
 # The proposal by itself. A rule returns "" or the words concerned.
@@ -386,7 +387,9 @@ def predicated_attribute(draft: Draft) -> str:
     """An attribute is said of its object, not put before another noun; "a dated one" is said of its object too."""
     words = draft.folded
     for (place,) in draft.attribute_positions:
-        if place and words[place - 1] in NOUN_AHEAD and words[place + 1 : place + 2] != ["one"]:
+        if place == 0 or draft.tokens[place - 1].ending:  # "that's blue"
+            continue
+        if words[place - 1] in NOUN_AHEAD and words[place + 1 : place + 2] != ["one"]:
             return " ".join(words[place - 1 : place + 2])
     return ""
 
@@ -553,44 +556,60 @@ def _multiset(words: Sequence[str]) -> list[str]:
 
 
 def once_in_negatives(draft: Draft) -> str:
+    draft.negative_places = []
     for tokens, words in zip(draft.negative_tokens, draft.negative_words, strict=True):
-        if _places(draft, tokens, words) is None:
+        places = _places(draft, tokens, words)
+        if places is None:
             return " ".join(words)
+        draft.negative_places.append(places)
     return ""
 
 
 def broken_bindings(draft: Draft) -> str:
     """Read from the negatives' own texts: all intended wrong bindings, and of the queried ones none but the kept.
 
-    Queried phrases are numbered binding by binding, attributes before object, so that binding i is the tuple of numbers
-    from i * width on. The n-th queried phrase of a negative plays the role of the positive's n-th.
+    The n-th queried phrase of a negative plays the role of the positive's n-th.
     """
-    specification, count = draft.specification, len(draft.keys)
-    width = draft.construction.attributes + 1
-    correct = [tuple(range(index * width, index * width + width)) for index in range(count)]
-    kept = {correct[specification.kept]} if specification.construction == "triple_bind_swap" else set()
-    order = sources(specification, count)
-    slots = (specification.swapped_slot,) if specification.construction == "attr_bundle" else (0,)
-    wrong_attributes = {
-        tuple([correct[source][slot] if slot in slots else phrase for slot, phrase in enumerate(binding)])
-        for source, binding in zip(order, correct, strict=True)
-    }
-    wrong_objects = {(*binding[:-1], correct[source][-1]) for source, binding in zip(order, correct, strict=True)}
-    roles = _in_text_order(
-        [
-            place
-            for places, (start, _) in zip(draft.attribute_positions, draft.object_spans, strict=True)
-            for place in (*places, start)
-        ]
-    )
-    for tokens, words, intended in zip(
-        draft.negative_tokens, draft.negative_words, (wrong_attributes, wrong_objects), strict=True
-    ):
-        played_by = dict(zip(roles, _in_text_order(_places(draft, tokens, words)), strict=True))
+    specification = draft.specification
+    correct, kept, intended = _intended(specification.construction, specification.kept, specification.swapped_slot)
+    positive_places: list[int] = []
+    for places, (start, _) in zip(draft.attribute_positions, draft.object_spans, strict=True):
+        positive_places += (*places, start)
+    roles = _in_text_order(positive_places)
+    played_by = [0] * len(roles)
+    for negative, places in enumerate(draft.negative_places):
+        for role, phrase in zip(roles, _in_text_order(places), strict=True):
+            played_by[role] = phrase
         expressed = {tuple([played_by[role] for role in binding]) for binding in correct}
-        if expressed != intended or expressed.intersection(correct) != kept:
-            return " ".join(words)
+        if expressed != intended[negative] or expressed.intersection(correct) != kept:
+            return " ".join(draft.negative_words[negative])
     return ""
+
+
+Numbered = tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def _intended(
+    construction: str, kept: int, swapped_slot: int
+) -> tuple[tuple[Numbered, ...], set[Numbered], tuple[set[Numbered], set[Numbered]]]:
+    """The queried bindings, those that stay right, and those of the attribute and of the object negative (B.2).
+
+    Queried phrases are numbered binding by binding, attributes before object; a binding is the tuple of its phrases.
+    """
+    count, width = CONSTRUCTIONS[construction].objects, CONSTRUCTIONS[construction].attributes + 1
+    correct = tuple(tuple(range(index * width, index * width + width)) for index in range(count))
+    moved = {index: (index + 1) % count for index in range(count)}
+    if construction == "triple_bind_swap":
+        first, second = sorted({0, 1, 2} - {kept})
+        moved = {first: second, second: first, kept: kept}
+    slot = swapped_slot if construction == "attr_bundle" else 0
+    wrong_attributes = {
+        (*binding[:slot], correct[moved[index]][slot], *binding[slot + 1 :]) for index, binding in enumerate(correct)
+    }
+    wrong_objects = {(*binding[:-1], correct[moved[index]][-1]) for index, binding in enumerate(correct)}
+    stays = {correct[kept]} if construction == "triple_bind_swap" else set()
+    return correct, stays, (wrong_attributes, wrong_objects)
 
 
 def _in_text_order(places: Sequence[int]) -> list[int]:
@@ -747,11 +766,15 @@ def _spelled(draft: Draft, start: int, stop: int, given: str, title_case: bool) 
             draft.spelling = f"{shown} for {given}"
         return shown
     lowered = shown[0].lower() + shown[1:]
-    if given in (shown, lowered):
-        believed = given == shown and not title_case and lowered not in draft.families
-        return shown if believed else lowered
-    if lowered != given.lower():
+    if given == lowered:
+        return lowered
+    if given.lower() != lowered.lower():
         draft.spelling = f"{shown} for {given}"
+    elif shown in draft.families or not shown[1:2].islower():  # "Victorian", "X-ray"
+        return shown
+    elif not title_case and lowered not in draft.families:
+        # "Rusty" may be copied from the start of the sentence, "Tudor" not: nothing tells them apart.
+        draft.spelling = f"{shown}, in the middle of a sentence"
     return lowered
 
 
