@@ -167,6 +167,7 @@ def test_negation_terms_are_found(sentence):
         "the tent was wet",
         "a want of care",
         "None-such",
+        "Lot No. 7 sold",
     ],
 )
 def test_words_that_only_contain_a_negation_deny_nothing(sentence):

@@ -88,7 +88,8 @@ def plot_ranges(summary: dict, what: str, output: Path, settings: Figures) -> No
     }
     title, label = titles[what]
     constructions = summary["constructions"]
-    most = max((c[what]["most"] or 0 for c in constructions.values()), default=0)
+    ranges = [part[what] for part in constructions.values()]
+    most = max((top for r in ranges for top in (r["most"] or 0, *(t["high"] for t in r["targets"]))), default=0)
     number_of = {name: target_numbers(constructions, name, what) for name in constructions}
     rows, columns = _grid(len(constructions))
     figure = Figure(figsize=(0.4 + 2.8 * columns, 0.7 + 2.7 * rows), layout="constrained")

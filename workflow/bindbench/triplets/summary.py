@@ -41,8 +41,8 @@ RANDOM_EXAMPLES = 10
 SAMPLE = 500  # sentences whose self-BLEU is computed: its cost is that of their n-grams
 SEED = 0  # of the sample and of the examples that are shown
 
-# A hyphenated word is one word: "a no-frills lamp" denies nothing.
-_NEGATION = re.compile(rf"(?<![\w-])(?:{'|'.join(NEGATIONS)})(?![\w-])|n['’]t(?![\w-])", re.IGNORECASE)
+# A hyphenated word is one word: "a no-frills lamp" denies nothing, and neither does "lot no. 7".
+_NEGATION = re.compile(rf"(?<![\w-])(?:{'|'.join(NEGATIONS)})(?![\w-]|\. ?\d)|n['’]t(?![\w-])", re.IGNORECASE)
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 _WORD_BITS = 21  # three numbers of words fit into 63 bits
 
