@@ -48,7 +48,7 @@ def _keys(section: Section, indent: str) -> list[str]:
         item = getattr(section, key)
         if isinstance(item, Section):
             lines += [f"{indent}{key}:", *_keys(item, indent + "  ")]
-        elif isinstance(item, dict):
+        elif isinstance(item, dict) and item:
             lines.append(f"{indent}{key}:")
             lines += [f"{indent}  {name}: {_flow(_plain(value))}" for name, value in item.items()]
         else:
