@@ -4,7 +4,7 @@ Each function adds the core to the draft and returns whether it succeeded; after
 """
 
 from .draft import Draft, noun_phrase, with_determiner
-from .fragments import Fragment, Need
+from .fragments import Fragment, Need, Pool
 
 WITHOUT_MODIFIER = 0.6
 TRIES = 6
@@ -41,17 +41,15 @@ def _adjacent(draft: Draft, mode: str, spare: int) -> bool:
     for index in range(gaps):
         most = min(tops[index], rest - low * (gaps - 1 - index))
         if index == 1:
-            pool = draft.pools["links second"]
-        elif mode == "subject" and not predicate:
-            pool = draft.pools["links verbal"]
-        elif predicate or mode != "nominal" or draft.generator.random() < 0.4:
-            pool = draft.pools["links joint"]
+            part = "links second"
+        elif mode == "subject":
+            part = "links and" if predicate else "links verbal"
         else:
-            pool = draft.pools["links spatial"]
+            part = _named(draft, mode)
         before = draft.written
-        if gaps == 2 and index == 0 and most >= low and low <= 1 and pool is draft.pools["links joint"]:
+        if gaps == 2 and index == 0 and most >= low and low <= 1 and part == "links and":
             draft.add(",", 0)  # a, b and c
-        elif not _gap(draft, pool, low - 1, most - 1):
+        elif not _gap(draft, draft.pools[part], low - 1, most - 1):
             return False
         draft.add(with_determiner(draft, phrases[index + 1][0]), phrases[index + 1][1] + 1)
         rest -= draft.written - before - phrases[index + 1][1]
@@ -63,7 +61,15 @@ def _adjacent(draft: Draft, mode: str, spare: int) -> bool:
     return True
 
 
-def _gap(draft: Draft, links, low: int, high: int) -> bool:
+def _named(draft: Draft, mode: str) -> str:
+    """The links that can follow what the opening has said."""
+    chance = draft.generator.random()
+    if mode == "nominal":
+        return "links spatial" if chance < 0.5 else "links and" if chance < 0.85 else "links joint"
+    return "links and" if chance < 0.65 else "links joint"
+
+
+def _gap(draft: Draft, links: Pool, low: int, high: int) -> bool:
     """Between two core phrases, without the determiner: perhaps a modifier of the first, then a link to the second."""
     low = max(low, 0)
     if high < low:
@@ -77,27 +83,17 @@ def _gap(draft: Draft, links, low: int, high: int) -> bool:
         if least <= 0 and (most < 2 or draft.generator.random() < WITHOUT_MODIFIER):
             draft.add_fragment(link)
             return True
-        if _modify(draft, max(least, 1), most, draft.pools):
+        if _modify(draft, max(least, 1), most):
             draft.add_fragment(link)
             return True
     return False
 
 
-def _modify(draft: Draft, low: int, high: int, pools) -> bool:
+def _modify(draft: Draft, low: int, high: int) -> bool:
     """A modifier of low to high words: the place, a relative clause, a distractor, or two of these."""
     chance = draft.generator.random()
-    place = draft.word_counts["place"]
-    if chance < 0.35 and not draft.told & Need.place and place <= high:
-        draft.add(draft.phrases["place"], place)
-        draft.told |= Need.place
-        low, high = low - place, high - place
-        if low <= 0 and (high < 3 or chance < 0.25):
-            return True
-        found = draft.draw(pools["where" if chance < 0.25 else "modifiers"], max(low, 2), high)
-        if found is None:
-            return low <= 0
-        draft.add_fragment(found)
-        return True
+    if chance < 0.35 and not draft.told & Need.place and draft.word_counts["place"] <= high:
+        return _modify_by_place(draft, low, high, chance < 0.25)
     if (
         high >= 5
         and chance < 0.6
@@ -105,9 +101,23 @@ def _modify(draft: Draft, low: int, high: int, pools) -> bool:
         and _distract_between(draft, low, high)
     ):
         return True
-    found = draft.draw(pools["modifiers"], low, high)
+    found = draft.draw(draft.pools["modifiers"], low, high)
     if found is None:
         return False
+    draft.add_fragment(found)
+    return True
+
+
+def _modify_by_place(draft: Draft, low: int, high: int, described: bool) -> bool:
+    place = draft.word_counts["place"]
+    draft.add(draft.phrases["place"], place)
+    draft.told |= Need.place
+    low, high = low - place, high - place
+    if low <= 0 and (high < 3 or described):
+        return True
+    found = draft.draw(draft.pools["where" if described else "modifiers"], max(low, 2), high)
+    if found is None:
+        return low <= 0
     draft.add_fragment(found)
     return True
 
@@ -132,23 +142,19 @@ def _predicative(draft: Draft, mode: str, spare: int) -> bool:
     generator, things = draft.generator, draft.words.things
     low, high = draft.specification.distance
     tops = [high, high]
-    tops[int(generator.random() * 2)] += 3
+    tops[int(generator.random() * 2)] += 4
     spare -= 4 + things[0].words + things[1].words
-    copulas = mode == "subject" and generator.random() < 0.65
+    copulas = mode == "subject" and generator.random() < 0.75
+    if copulas and (draft.determiner == "one" or generator.random() < 0.8):
+        draft.determiner = "the"
     if copulas:
-        if draft.determiner == "one":
-            draft.determiner = "the"
-        joining = draft.draw(draft.pools["conjunctions"], 1, max(1, spare - 2 * low))
-        if joining is None:
-            return False
+        joining = draft.draw(draft.pools["conjunctions"], 1, spare - 2 * low)
     else:
-        least = 2 if mode == "subject" else 1
-        links = draft.pools[
-            "links verbal" if mode == "subject" else "links joint" if mode != "nominal" else "links spatial"
-        ]
-        joining = draft.draw(links, 1, max(least, min(8, spare - 2 * max(low, 2))))
-        if joining is None:
-            return False
+        low = max(low, 2)
+        links = draft.pools["links verbal" if mode == "subject" else _named(draft, mode)]
+        joining = draft.draw(links, 1, min(9, spare - 2 * low))
+    if joining is None:
+        return False
     spare -= joining.words
     for index, binding in enumerate(draft.words.bindings):
         most = min(tops[index], spare - (low if index == 0 else 0))
@@ -169,7 +175,7 @@ def _predicate_of(draft: Draft, attribute: str, part: str, low: int, high: int, 
         if found is None:
             return False
         least, most = low - found.words, high - found.words
-        if least <= 0 or (part == "copulas" and _modify(draft, least, most, draft.pools)):
+        if least <= 0 or (part == "copulas" and _modify(draft, least, most)):
             draft.add(draft.fill(found.text, a=attribute), found.words + found.more + 1)
             return True
     return False
@@ -179,94 +185,90 @@ def _predicate_of(draft: Draft, attribute: str, part: str, low: int, high: int, 
 
 
 def _deferred(draft: Draft, mode: str, spare: int, anaphoric: bool) -> bool:
-    generator, things = draft.generator, draft.words.things
-    (first,), (second,) = (binding.attributes for binding in draft.words.bindings)
+    things = draft.words.things
     low, high = draft.specification.distance
     spare -= 4 + things[0].words + things[1].words
-    kind, predicate, verbal = _plan(draft, mode, anaphoric)
-    if verbal:
-        links = draft.pools["links verbal"]
-    elif mode == "nominal" and not kind and generator.random() < 0.5:
-        links = draft.pools["links spatial"]
-    else:
-        links = draft.pools["links joint"]
-    link = draft.draw(links, 1, max(2 if verbal else 1, min(8, spare - low - 4)))
+    attached, middle, linking = _plan(draft, mode, anaphoric)
+    link = draft.draw(draft.pools[linking], 1, max(2 if linking == "links verbal" else 1, min(8, spare - low - 4)))
     if link is None:
         return False
     spare -= link.words
-    stretch = None
     for _ in range(TRIES):
-        assignment = draft.draw(draft.plural[_PARTS[kind]] if not anaphoric else draft.plural["references"], 1, high)
+        assignment = draft.draw(draft.plural[attached], 1, high)
         if assignment is None:
             return False
-        least = low - assignment.words
         most = min(high, spare - assignment.more) - assignment.words
-        if most < (2 if predicate else 0) or most < least:
-            continue
-        stretch = _stretch(draft, max(least, 0), most, predicate)
+        least = max(low - assignment.words, 0)
+        stretch = _stretch(draft, least, most, middle) if most >= least else None
         if stretch is not None:
             break
-    if stretch is None:
+    else:
         return False
     draft.add(with_determiner(draft, draft.words.bindings[0].object), things[0].words + 1)
     draft.add_fragment(link)
     draft.add(with_determiner(draft, draft.words.bindings[1].object), things[1].words + 1)
     for found in stretch:
         draft.add_fragment(found)
-    references = ("the former", "the latter") if generator.random() < 0.65 else ("the first", "the second")
-    if draft.specification.reversed and anaphoric:
-        references, first, second = references[::-1], second, first
-    text = draft.fill(assignment.text, a=first, b=second, r=references[0], s=references[1])
-    draft.add(text, assignment.words + assignment.more + 2)
+    _assign(draft, assignment, anaphoric)
     return True
 
 
-_PARTS = {
-    "": "references",
-    "predicate": "respective predicate",
-    "appositive": "respective appositive",
-    "clause": "respective clause",
-}
-
-
-def _plan(draft: Draft, mode: str, anaphoric: bool) -> tuple[str, bool, bool]:
-    """How a respective assignment is attached ("" for an anaphoric one), whether a predicate comes first, and whether the
-    two objects are linked by a verb.
+def _plan(draft: Draft, mode: str, anaphoric: bool) -> tuple[str, str, str]:
+    """The part that assigns the attributes, what may stand before it (a predicate, a modifier of both, only the place), and
+    the links between the two objects.
     """
     chance = draft.generator.random()
-    short = draft.specification.distance[1] < 7
-    if anaphoric:
-        verbal = mode == "subject" and (short or chance < 0.4)
-        return "", mode == "subject" and not verbal, verbal
+    verbal = mode == "subject" and (draft.specification.distance[1] < 7 or chance < 0.4)
+    if not anaphoric and mode == "subject" and draft.generator.random() < 0.6:
+        return "respective predicate", "both", "links and"
+    assigning = "references" if anaphoric else "respective clause"
+    if verbal:
+        return assigning, "place", "links verbal"
     if mode == "subject":
-        if chance < 0.55:
-            return "predicate", False, False
-        return "clause", not (short or chance < 0.75), short or chance < 0.75
-    return ("appositive" if chance < 0.6 else "clause"), False, False
+        return assigning, "predicate", "links and"
+    if not anaphoric and chance < 0.4:
+        return "respective appositive", "place", "links and"
+    return assigning, "both", _named(draft, mode)
 
 
-def _stretch(draft: Draft, low: int, high: int, predicate: bool) -> list[Fragment] | None:
-    """What stands between the last object and the attributes' clause: a predicate, the place, a modifier."""
+def _stretch(draft: Draft, low: int, high: int, middle: str) -> list[Fragment] | None:
+    """What stands between the last object and the attributes' clause, of low to high words."""
     found: list[Fragment] = []
     words = 0
-    told = draft.told
-    if predicate:
+    if middle == "predicate":
         first = draft.draw(draft.plural["predicates"], 2, high)
         if first is None:
             return None
         found.append(first)
         words = first.words
     place = draft.word_counts["place"]
-    if not told & Need.place and words + place <= high and draft.generator.random() < 0.5:
+    if not draft.told & Need.place and words + place <= high and draft.generator.random() < 0.7:
         found.append(PLACE)
         words += place
-    if words < low or (words == 0 and high >= 3 and draft.generator.random() < 0.4):
-        part = "adverbials" if predicate else "modifiers"
-        more = draft.draw(draft.plural[part], max(low - words, 1), high - words)
-        if more is None:
-            return None if words < low else found
-        found.append(more)
-    return found
+    part = ""
+    if middle == "both" and (words < low or (not found and high > 3 and draft.generator.random() < 0.3)):
+        part = "modifiers of both"
+    elif found and words < low:
+        part = "where" if found[-1] is PLACE else "adverbials"
+    if part:
+        more = draft.draw(draft.plural[part], low - words, high - words)
+        if more is not None:
+            found.append(more)
+            words += more.words
+    return found if words >= low else None
 
 
 PLACE = Fragment(0, "{place}", int(Need.place), 0, ("place",))
+
+
+def _assign(draft: Draft, assignment: Fragment, anaphoric: bool) -> None:
+    (first,), (second,) = (binding.attributes for binding in draft.words.bindings)
+    if anaphoric:
+        references = ("the former", "the latter") if draft.generator.random() < 0.65 else ("the first", "the second")
+        if draft.specification.reversed:
+            references, first, second = references[::-1], second, first
+        draft.references = references
+        text = draft.fill(assignment.text, a=first, b=second, r=references[0], s=references[1])
+    else:
+        text = draft.fill(assignment.text, a=first, b=second)
+    draft.add(text, assignment.words + assignment.more + 2)

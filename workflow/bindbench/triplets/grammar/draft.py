@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from ...language import article
-from ..constructions import Binding, Construction, Specification
+from ..constructions import MORE, Binding, Construction, Specification
 from .fragments import Fragment, Need, Pool
 from .reading import Grammar, Voice
 from .words import MADE, MOVABLE, Thing, Words
@@ -18,6 +18,7 @@ SURNAMES = (
     "Harlow", "Bennett", "Okafor", "Lindqvist", "Moreau", "Castellano", "Whitlock", "Novak", "Fairfax", "Ferreira", "Duval",
     "Ashworth", "Brandt", "Kowalski", "Holloway", "Ibsen", "Larsen", "Quigley", "Sato", "Thackeray",
 )  # fmt: skip
+SHORTER_AFTER, ROOM_AFTER = 7, 14  # failed sentences before the plan gives way
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
@@ -25,11 +26,11 @@ MONTHS = (
 
 
 class Draft:
-    """The state that the steps of `writing` share. lacking: placeholders are filled by `fill`, when the piece is added."""
+    """The state that the steps of `writing` share. Placeholders are filled when a piece is added."""
 
     __slots__ = (
-        "aim", "available", "construction", "determiner", "generator", "grammar", "high", "low", "phrases", "pieces", "pools",
-        "plural", "distracted", "specification", "things", "told", "voice", "words", "word_counts", "written",
+        "available", "construction", "determiner", "distracted", "generator", "grammar", "high", "low", "phrases", "pieces",
+        "plural", "pools", "references", "specification", "things", "told", "voice", "word_counts", "words", "written",
     )  # fmt: skip
 
     def __init__(
@@ -55,15 +56,23 @@ class Draft:
         self.word_counts = {name: phrase.count(" ") + 1 for name, phrase in self.phrases.items()}
         self.available = self._available(words)
         self.things: tuple[Thing, ...] = words.things
-        self.low, self.high = specification.length
-        self.restart()
+        self.restart(0)
 
-    def restart(self) -> None:
-        """An empty sentence of the same words."""
+    def restart(self, failures: int) -> None:
+        """An empty sentence of the same words. Where several failed, the place is told in fewer words and the length may
+        exceed the band by some of the words that B.3 allows.
+        """
+        self.low, self.high = self.specification.length
+        if failures > ROOM_AFTER:
+            self.high += MORE - 1
+        places = self.grammar.shorter_places(self.specification.scene)
+        place = places[min(failures // SHORTER_AFTER, len(places) - 1)]
+        self.phrases["place"], self.word_counts["place"] = place, place.count(" ") + 1
         self.pieces: list[str] = []
         self.written = 0
         self.distracted = 0  # distractors written
         self.told = 0  # bits of the context that the sentence has told
+        self.references: tuple[str, ...] = ()
         self.determiner = _determiner(self)
 
     def _available(self, words: Words) -> int:
@@ -82,11 +91,6 @@ class Draft:
         else:
             available |= Need.weather
         return int(available)
-
-    @property
-    def usable(self) -> int:
-        """What fragments may need now: context is told once."""
-        return self.available & ~self.told
 
     def draw(self, pool: Pool, low: int, high: int, also: int = 0) -> Fragment | None:
         return pool.draw(self.generator, low, high, (self.available & ~self.told) | also)
@@ -113,9 +117,20 @@ class Draft:
             return text
         return text.format_map(_Values(self, more))
 
-    def posture(self, thing: Thing, plural: bool = False) -> str:
-        forms = self.grammar.postures[thing.kind, self.voice.present, plural]
+    def posture(self, thing: Thing) -> str:
+        forms = self.grammar.postures[thing.kind, self.voice.present, False]
         return forms[int(self.generator.random() * len(forms))]
+
+    def posture_of_all(self) -> str:
+        """A posture that all the things can have; "were" where they have none in common."""
+        present = self.voice.present
+        forms = set(self.grammar.postures[self.things[0].kind, present, True])
+        for thing in self.things[1:]:
+            forms.intersection_update(self.grammar.postures[thing.kind, present, True])
+        if not forms:
+            return "are" if present else "were"
+        ordered = sorted(forms)
+        return ordered[int(self.generator.random() * len(ordered))]
 
 
 BIT = {name: int(Need[name]) for name in ("place", "when", "weather")} | {
@@ -149,6 +164,7 @@ _MAKERS: dict[str, Callable[[Draft], str]] = {
     "m": lambda draft: str(2 + int(draft.generator.random() * 8)),
     "year": lambda draft: str(1921 + int(draft.generator.random() * 98)),
     "clock": _clock,
+    "date": lambda draft: str(1 + int(draft.generator.random() * 28)),
     "day": _one_of(DAYS),
     "month": _one_of(MONTHS),
     "name": _one_of(NAMES),
@@ -159,12 +175,12 @@ _MAKERS: dict[str, Callable[[Draft], str]] = {
     "sky": lambda draft: draft.phrases["sky"],
     "weathername": lambda draft: draft.phrases["weathername"],
     "stood": lambda draft: draft.posture(draft.things[0]),
-    "stood2": lambda draft: draft.posture(draft.things[0], True),
+    "stood2": lambda draft: draft.posture_of_all(),
 }
 
 
 def _determiner(draft: Draft) -> str:
-    """a (with a/an by pronunciation), the or one, for the whole sentence."""
+    """Either a (with a/an by pronunciation), the or one, for the whole sentence."""
     chance = draft.generator.random()
     if draft.voice.nominal and chance < 0.2:
         return "one"

@@ -3,7 +3,7 @@
 Distractors stand before the core or after it, never inside a deferred stretch (B.3).
 """
 
-from .draft import Draft, noun_phrase, with_determiner
+from .draft import BIT, Draft, noun_phrase, with_determiner
 from .fragments import Need
 
 TRIES = 5
@@ -39,14 +39,14 @@ def distract(draft: Draft, part: str, count: int, high: int) -> bool:
     return True
 
 
-def end_sentence(draft: Draft, mode: str) -> bool:
+def end_sentence(draft: Draft) -> bool:
     """Adds context and endings until the sentence has between low and high words. False where it cannot."""
     generator = draft.generator
     low, high = draft.low - draft.written, draft.high - draft.written
     if high < 0:
         return False
     aim = max(low, int(generator.random() * (high + 1)))
-    _context(draft, aim, mode)
+    _context(draft, aim)
     for _ in range(TRIES):
         low, high = draft.low - draft.written, draft.high - draft.written
         if low <= 0 and (high < 2 or generator.random() < 0.5):
@@ -56,46 +56,54 @@ def end_sentence(draft: Draft, mode: str) -> bool:
     return draft.written >= draft.low
 
 
-def _context(draft: Draft, aim: int, mode: str) -> None:
+def _context(draft: Draft, aim: int) -> None:
     """The place, the time and the weather, as far as they fit and were not told."""
-    predicated = draft.construction.attachment != "adjacent"
+    if draft.construction.attachment != "adjacent":
+        _context_of_predication(draft, aim)
+        return
     place = draft.word_counts["place"]
     if not draft.told & Need.place and place <= aim:
-        if predicated:
-            if place + 3 > aim:
-                return
-            draft.add(", all this", 2)
-            aim -= 2
-        draft.add(draft.phrases["place"], place)
-        draft.told |= Need.place
+        _tell(draft, "place")
         aim -= place
-        predicated = False
         if draft.generator.random() < 0.2:
             found = draft.draw(draft.pools["where"], 3, aim)
             if found is not None:
                 draft.add_fragment(found)
                 return
-    elif predicated:
-        return
     if draft.voice.group == "listing":
         found = draft.draw(draft.pools["tails context"], 1, 2)
         if found is not None and found.words + draft.context_words(found) <= aim:
             draft.add(",", 0)
             draft.add_fragment(found)
         return
-    for name in ("when", "weather"):
-        words = draft.word_counts[name]
-        if draft.phrases[name] and not draft.told & Need[name] and words <= aim and draft.generator.random() < 0.7:
-            if name == "weather" and draft.phrases["sky"] and draft.generator.random() < 0.5:
-                name = "sky"
-                words = draft.word_counts[name] + 1
-                if words > aim:
-                    continue
-                draft.add("while", 1)
-                words -= 1
-            draft.add(draft.phrases[name], words)
-            draft.told |= Need.weather if name != "when" else Need.when
-            aim -= words
+    if draft.told & Need.place:  # "beside a lamp at dusk" only after a place, else it says when the lamp was lit
+        for name in ("when", "weather"):
+            if draft.phrases[name] and not draft.told & Need[name] and draft.word_counts[name] <= aim:
+                _tell(draft, name)
+                aim -= draft.word_counts[name]
+    _weather_clause(draft, aim, "while")
+
+
+def _context_of_predication(draft: Draft, aim: int) -> None:
+    """The same after an attribute that is predicated, where "was red at a market" would mean another thing."""
+    place = draft.word_counts["place"]
+    if not draft.told & Need.place and place + 3 <= aim and draft.generator.random() < 0.7:
+        many = len(draft.words.bindings) + len(draft.words.distractors) > 2
+        draft.add(", all of them" if many else ", both of them", 3)
+        _tell(draft, "place")
+        aim -= place + 3
+    _weather_clause(draft, aim, ", while")
+
+
+def _weather_clause(draft: Draft, aim: int, joining: str) -> None:
+    if draft.phrases["sky"] and not draft.told & Need.weather and draft.word_counts["sky"] < aim:
+        draft.add(joining, 1)
+        _tell(draft, "sky")
+
+
+def _tell(draft: Draft, name: str) -> None:
+    draft.add(draft.phrases[name], draft.word_counts[name])
+    draft.told |= BIT[name]
 
 
 def _tail(draft: Draft, low: int, high: int) -> bool:

@@ -79,7 +79,7 @@ def _count(text: str) -> int:
 class Pool:
     """Fragments sorted by words; a draw takes one of a range of words, each with the same chance."""
 
-    __slots__ = ("fragments", "starts", "longest")
+    __slots__ = ("fragments", "longest", "starts")
 
     def __init__(self, fragments: Iterable[Fragment]):
         self.fragments = tuple(sorted(fragments))

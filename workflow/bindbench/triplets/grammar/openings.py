@@ -8,9 +8,9 @@ said ("there was", "the clerk noted", "on the shelf stood"); "joint", named afte
 from .draft import Draft
 from .fragments import Fragment, Pool
 
-OPENERS_WITHOUT_LEAD = ("object first",)
 OBSERVED = 0.35  # chance that a clause names who sees the things
 EXISTING = 0.12  # or that it is "there was"
+REPORTED = 0.6  # chance of a that-clause where attributes are predicated
 
 
 def open_sentence(draft: Draft, limit: int) -> str | None:
@@ -48,35 +48,54 @@ def _mode(draft: Draft, form: str, limit: int) -> str | None:
     chance = draft.generator.random()
     if form == "labels":
         if draft.voice.nominal and chance < 0.5:
+            _indefinite(draft)
             return "bare"
         form = "clause"
         chance = draft.generator.random()
     if form == "clause":
-        if draft.specification.opener == "object first":
-            return "subject"
-        if chance < OBSERVED:
-            return _observe(draft, ("note", "see", "joint"), limit)
-        if chance < OBSERVED + EXISTING:
-            draft.add("there is" if draft.voice.present else "there was", 2)
-            return "nominal"
-        return "subject"
+        return _clause(draft, chance, limit)
     if form == "observer":
         return _observe(draft, ("note", "see"), limit)
     if form == "note":
         return _observe(draft, ("note", "joint"), limit)
     if form == "nominal":
         draft.determiner = "the"
-        return "nominal"
+    elif form == "existential":
+        _indefinite(draft)
     return "subject" if form == "report" else "nominal"
 
 
+def _clause(draft: Draft, chance: float, limit: int) -> str | None:
+    if draft.specification.opener == "object first":
+        return "subject"
+    if chance < OBSERVED:
+        return _observe(draft, ("note", "see", "joint"), limit)
+    if chance < OBSERVED + EXISTING:
+        draft.add("there is" if draft.voice.present else "there was", 2)
+        _indefinite(draft)
+        return "nominal"
+    return "subject"
+
+
+def _indefinite(draft: Draft) -> None:
+    """Not "there was the mug"."""
+    if draft.determiner == "the":
+        draft.determiner = "a"
+
+
 def _observe(draft: Draft, parts: tuple[str, ...], limit: int) -> str | None:
-    """The register's observer and its verb."""
+    """The register's observer and its verb; before a predication rather "the inspector saw that"."""
+    left = max(4, limit - draft.written)
+    if draft.construction.attachment != "adjacent" and draft.generator.random() < REPORTED:
+        found = draft.draw(draft.pools["that"], 0, left)
+        if found is not None:
+            draft.add_fragment(found)
+            return "subject"
     pools = [(part, draft.pools[part]) for part in parts if len(draft.pools[part])]
     if not pools:
         pools = [(part, draft.pools[part]) for part in ("joint", "note", "see") if len(draft.pools[part])]
     part, pool = _weighted(draft, pools)
-    found = draft.draw(pool, 0, max(4, limit - draft.written))
+    found = draft.draw(pool, 0, left)
     if found is None:
         return None
     draft.add_fragment(found)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...errors import UserError
 from ..controls import ADJECTIVES, OPENERS, REGISTERS, SCENES, TIMES, WEATHERS, read_list
+from ..sentences import word_set
 from .fragments import FLAGS, Fragment, Need, Pool, fragment
 from .words import Lexicon, read_lexicon
 
@@ -18,16 +19,19 @@ GROUPS = ("narrative", "record", "listing", "guide")
 TENSES = ("past", "present")
 FORMS = ("clause", "observer", "note", "existential", "inverted", "nominal", "report")
 PARTS = (
-    "labels", "note", "see", "joint", "report", "links verbal", "links joint", "links spatial", "links second",
-    "predicates", "modifiers", "adverbials", "where", "tails", "tails weather", "tails context", "endings", "copulas",
-    "relatives", "conjunctions", "references", "respective predicate", "respective appositive", "respective clause",
-    "distractors after", "distractors before", "distractors between",
+    "labels", "note", "see", "joint", "that", "report", "links verbal", "links and", "links joint", "links spatial",
+    "links second", "predicates", "modifiers", "modifiers of both", "adverbials", "where", "tails", "tails weather",
+    "tails context", "endings", "copulas", "relatives", "conjunctions", "references", "respective predicate",
+    "respective appositive", "respective clause", "distractors after", "distractors before", "distractors between",
 )  # fmt: skip
+NEEDED = ("labels", "that", "report", "tails")  # parts that a register has of its own
 # How often a register's own lines stand in its pools, for one of its group or of all.
-OWN_WEIGHT = {"links verbal": 4, "predicates": 4, "labels": 1}
-PLACEHOLDERS = frozenset(
-    "place when weather sky weathername a b r s d stood stood2 n m clock day month year name surname".split()
+OWN_WEIGHT = {"links verbal": 3, "predicates": 3, "references": 3, "respective clause": 3, "labels": 1}
+PLACEHOLDERS = word_set(
+    "place when weather sky weathername a b r s d stood stood2 n m clock date day month year name surname"
 )
+# Where a place may be cut: in the back room, of a pawn shop.
+PREPOSITIONS = word_set("of in at near by on with among from outside above beside behind between over under below")
 _FLAGS = re.compile(r"([a-z, ]+)> ?(.*)")
 _VERB = re.compile(r"\[([^\[\]]*)\]")
 _OPENER = re.compile(r"opener ([a-z ]+): (\w+)")
@@ -69,6 +73,17 @@ class Grammar:
     weathers: dict[str, tuple[str, str]]
     voices: dict[str, Voice]
     postures: dict[tuple[str, bool, bool], tuple[str, ...]]
+    places: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def shorter_places(self, scene: str) -> tuple[str, ...]:
+        """A place and its shorter forms: in the back room of a pawn shop, in the back room."""
+        found = self.places.get(scene)
+        if found is None:
+            words = scene.split()
+            cuts = [index for index, word in enumerate(words) if index > 2 and word in PREPOSITIONS]
+            found = (scene, *[" ".join(words[:index]) for index in reversed(cuts)])
+            self.places[scene] = found
+        return found
 
 
 def read_grammar(folder: str | Path) -> Grammar:
@@ -89,8 +104,8 @@ def read_grammar(folder: str | Path) -> Grammar:
         for opener in sorted(openers):
             if not voice.openers.get(opener):
                 raise UserError(f"{shared}: row 1: no opener {opener!r} for the register {voice.register}")
-        for part in PARTS[:5]:
-            if part not in ("note", "see", "joint") and not len(voice.pools[part]):
+        for part in NEEDED:
+            if not len(voice.pools[part]):
                 raise UserError(f"{own}: row 1: {voice.register} has no {part}")
     return Grammar(
         read_lexicon(folder / OBJECTS, folder / ADJECTIVES),

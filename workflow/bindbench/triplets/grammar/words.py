@@ -178,9 +178,13 @@ def _slots(lexicon: Lexicon, generator: Random, classes: int) -> tuple[str, str]
     """Two families that go together, in the order in which their words stand before a noun."""
     while True:
         first, second = ORDER[int(generator.random() * len(ORDER))], ORDER[int(generator.random() * len(ORDER))]
-        if first != second and frozenset((first, second)) not in CLASHES:
-            if len(suiting(lexicon, first, classes)) >= 2 and len(suiting(lexicon, second, classes)) >= 2:
-                return (first, second) if ORDER.index(first) < ORDER.index(second) else (second, first)
+        if (
+            first != second
+            and frozenset((first, second)) not in CLASHES
+            and len(suiting(lexicon, first, classes)) > 1
+            and len(suiting(lexicon, second, classes)) > 1
+        ):
+            return (first, second) if ORDER.index(first) < ORDER.index(second) else (second, first)
 
 
 def _attributes(

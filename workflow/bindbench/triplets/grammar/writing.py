@@ -10,10 +10,10 @@ from .draft import Draft
 from .endings import distract, distractor_words, end_sentence
 from .openings import open_sentence
 from .reading import Grammar
-from .words import Words, draw_words
+from .words import draw_words
 
 ATTEMPTS = 60  # sentences tried for one specification
-ATTEMPTS_PER_WORDS = 12  # with the same objects and attributes
+ATTEMPTS_PER_WORDS = 20  # with the same objects and attributes
 _WORD = re.compile(r"[\w'-]+")
 
 
@@ -34,10 +34,10 @@ def propose(
             if words is None:
                 continue
             draft = Draft(grammar, specification, construction, words, generator)
-        draft.restart()
+        draft.restart(attempt)
         if _write(draft):
             text = finished(draft.pieces)
-            if _exact(text, words):
+            if _exact(text, draft):
                 return Proposal(words.bindings, text, words.distractors, words.slots)
     return Proposal((), "")
 
@@ -68,7 +68,7 @@ def _write(draft: Draft) -> bool:
         draft, "distractors after", len(draft.words.distractors) - draft.distracted, draft.high - draft.written
     ):
         return False
-    return end_sentence(draft, mode)
+    return end_sentence(draft)
 
 
 def finished(pieces: list[str]) -> str:
@@ -78,6 +78,14 @@ def finished(pieces: list[str]) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _exact(text: str, words: Words) -> bool:
+def _exact(text: str, draft: Draft) -> bool:
+    """Whether objects, attributes and back-references appear once, and no fragment twice."""
     found = _WORD.findall(text.lower())
-    return all([found.count(word) == 1 for word in words.exact])
+    for word in draft.words.exact:
+        if found.count(word) != 1:
+            return False
+    for reference in draft.references:
+        if text.count(reference) != 1:
+            return False
+    several = [piece for piece in draft.pieces if " " in piece]
+    return len(set(several)) == len(several)
