@@ -14,7 +14,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests/data/stage_outputs.json"
-sys.path[:0] = [str(REPOSITORY / "workflow")]
+sys.path[:0] = [str(REPOSITORY / "workflow"), str(REPOSITORY / "tests/support")]
 
 import numpy as np  # noqa: E402
 from bindbench.config.embedders import DEFAULT_EMBEDDERS  # noqa: E402
@@ -23,7 +23,17 @@ from bindbench.config.scenes import Scenes  # noqa: E402
 from bindbench.config.scoring import Figures, Tables  # noqa: E402
 from bindbench.config.versions import VERSIONS  # noqa: E402
 from bindbench.files import canonical_json, sha256, sha256_of_file  # noqa: E402
-from bindbench.tables import IMAGES, QUESTIONS, SCENES, SCORES, embeddings_table, read_table, write_table  # noqa: E402
+from bindbench.tables import (  # noqa: E402
+    IMAGES,
+    QUESTIONS,
+    SCENES,
+    SCORES,
+    TRIPLET_SCORES,
+    TRIPLETS,
+    embeddings_table,
+    read_table,
+    write_table,
+)
 from bindbench.vocabulary import read_vocabulary  # noqa: E402
 
 LISTS = REPOSITORY / "resources/vocabulary"
@@ -47,6 +57,10 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "scoring": {"numbers": _scoring(folder)},
         "tables": {"digest": _tables(vocabulary, folder)},
         "figures": {"digest": _figures(folder)},
+        "triplets": {"digest": _triplets(folder)},
+        "triplet_splits": {"digest": _triplet_splits(vocabulary, folder)},
+        "triplet_card": {"digest": _triplet_card(vocabulary, folder)},
+        "triplet_accuracy": {"digest": _triplet_accuracy(folder)},
     }
 
 
@@ -168,6 +182,75 @@ def _figures(folder: Path) -> str:
     (folder / "figures").mkdir()
     plot_saber(folder / "tables", folder / "figures", Figures())
     return sha256("".join(path.read_text() for path in sorted((folder / "figures").glob("*.svg"))))
+
+
+def _triplets(folder: Path) -> str:
+    """A few sentences of the grammar, and the keys of a model's requests: another key would be bought again."""
+    from bindbench.config.triplets import Generation
+    from bindbench.triplets.building import begin_round, build_shard, read_state, request_number
+    from bindbench.triplets.constructions import CONSTRUCTIONS
+    from bindbench.triplets.controls import read_controls
+
+    controls = read_controls(REPOSITORY / "resources/triplets")
+    texts = []
+    for construction in CONSTRUCTIONS:
+        paths = [folder / f"{construction}.{kind}" for kind in ("examples", "rejects", "state", "record")]
+        build_shard(construction, 4, None, Generation(), None, *paths)
+        texts += [row for path in paths[2:] for row in path.read_text().splitlines()]
+        texts += read_table(TRIPLETS, paths[0])["positive"].to_pylist()
+        for backend in ("openai", "google-genai"):
+            settings, state = Generation(backend=backend), read_state(None, construction)
+            begin_round(state, controls, settings)
+            texts += [request_number(n, construction, state.guidance, controls, settings)[0].key for n in range(2)]
+    return sha256("\n".join(texts))
+
+
+def _made_up_triplets(folder: Path) -> list[Path]:
+    """Tables that do not follow the grammar, so that only a change of the stage itself shows."""
+    from bindbench.triplets.constructions import CONSTRUCTIONS
+    from synthetic_triplets import rows
+
+    paths = [folder / f"{construction}.made_up" for construction in CONSTRUCTIONS]
+    for construction, path in zip(CONSTRUCTIONS, paths, strict=True):
+        made = json.loads(json.dumps(rows(construction, 30)).replace("mug rack", "rack"))
+        write_table(TRIPLETS, made, path)
+    return paths
+
+
+def _triplet_splits(vocabulary, folder: Path) -> str:
+    from bindbench.config.triplets import Splits
+    from bindbench.triplets.splits import write_sets, write_splits
+
+    (folder / "splits").mkdir()
+    write_splits(_made_up_triplets(folder), Splits(), folder / "splits")
+    write_sets(folder / "splits/train.parquet", vocabulary, Splits(), folder / "splits")
+    tables = {path.stem: read_table(TRIPLETS, path).to_pylist() for path in (folder / "splits").glob("*.parquet")}
+    return sha256(canonical_json([tables, json.loads((folder / "splits/sizes.json").read_text())]))
+
+
+def _triplet_card(vocabulary, folder: Path) -> str:
+    from bindbench.triplets.card import write_card
+    from bindbench.triplets.summary import summarise
+    from synthetic_triplets import FAMILIES, small_set
+
+    examples, rejects, splits = small_set(20)
+    write_card(summarise(examples, rejects, splits, FAMILIES, vocabulary), folder / "README.md")
+    return sha256((folder / "README.md").read_text())
+
+
+def _triplet_accuracy(folder: Path) -> str:
+    from bindbench.triplets.accuracy import NEGATIVES, tabulate_accuracy
+
+    generator = np.random.Generator(np.random.PCG64(4))
+    rows = [
+        {"example": f"{i}", "construction": ("pair_swap", "predicative")[i % 2], "positive": 0.5}
+        | {name: float(np.round(generator.normal(0.45, 0.1), 2)) for name in NEGATIVES}
+        for i in range(60)
+    ]
+    write_table(TRIPLET_SCORES, rows, folder / "triplet_scores.parquet")
+    settings = Tables(bootstrap_samples=100)
+    tabulate_accuracy({("fixed", "test"): folder / "triplet_scores.parquet"}, settings, folder / "accuracy.csv")
+    return sha256((folder / "accuracy.csv").read_text())
 
 
 def fetched_shapes(folder: Path) -> Path:
