@@ -83,17 +83,20 @@ def _gap(draft: Draft, links: Pool, low: int, high: int) -> bool:
         if least <= 0 and (most < 2 or draft.generator.random() < WITHOUT_MODIFIER):
             draft.add_fragment(link)
             return True
-        if _modify(draft, max(least, 1), most):
+        apart = links is draft.pools["links spatial"]
+        if _modify(draft, max(least, 1), most, "modifiers apart" if apart else "modifiers"):
+            if apart:
+                draft.add(",", 0)
             draft.add_fragment(link)
             return True
     return False
 
 
-def _modify(draft: Draft, low: int, high: int) -> bool:
+def _modify(draft: Draft, low: int, high: int, part: str = "modifiers") -> bool:
     """A modifier of low to high words: the place, a relative clause, a distractor, or two of these."""
     chance = draft.generator.random()
-    if chance < 0.35 and not draft.told & Need.place and draft.word_counts["place"] <= high:
-        return _modify_by_place(draft, low, high, chance < 0.25)
+    if chance < 0.55 and draft.place_fits(high):
+        return _modify_by_place(draft, low, high, chance < 0.15)
     if (
         high >= 5
         and chance < 0.6
@@ -101,7 +104,7 @@ def _modify(draft: Draft, low: int, high: int) -> bool:
         and _distract_between(draft, low, high)
     ):
         return True
-    found = draft.draw(draft.pools["modifiers"], low, high)
+    found = draft.draw(draft.pools[part], low, high)
     if found is None:
         return False
     draft.add_fragment(found)
@@ -109,13 +112,12 @@ def _modify(draft: Draft, low: int, high: int) -> bool:
 
 
 def _modify_by_place(draft: Draft, low: int, high: int, described: bool) -> bool:
-    place = draft.word_counts["place"]
-    draft.add(draft.phrases["place"], place)
-    draft.told |= Need.place
-    low, high = low - place, high - place
-    if low <= 0 and (high < 3 or described):
+    before = draft.written
+    draft.tell_place(high)
+    low, high = low - draft.written + before, high - draft.written + before
+    if low <= 0 and not described:
         return True
-    found = draft.draw(draft.pools["where" if described else "modifiers"], max(low, 2), high)
+    found = draft.draw(draft.pools["where"], max(low, 3), high)
     if found is None:
         return low <= 0
     draft.add_fragment(found)
@@ -142,10 +144,10 @@ def _predicative(draft: Draft, mode: str, spare: int) -> bool:
     generator, things = draft.generator, draft.words.things
     low, high = draft.specification.distance
     tops = [high, high]
-    tops[int(generator.random() * 2)] += 4
+    tops[int(generator.random() * 2)] += 4 if draft.told & Need.place else 1 + draft.word_counts["place"]
     spare -= 4 + things[0].words + things[1].words
     copulas = mode == "subject" and generator.random() < 0.75
-    if copulas and (draft.determiner == "one" or generator.random() < 0.8):
+    if copulas and (draft.determiner == "one" or generator.random() < 0.95):
         draft.determiner = "the"
     if copulas:
         joining = draft.draw(draft.pools["conjunctions"], 1, spare - 2 * low)
@@ -189,7 +191,8 @@ def _deferred(draft: Draft, mode: str, spare: int, anaphoric: bool) -> bool:
     low, high = draft.specification.distance
     spare -= 4 + things[0].words + things[1].words
     attached, middle, linking = _plan(draft, mode, anaphoric)
-    link = draft.draw(draft.pools[linking], 1, max(2 if linking == "links verbal" else 1, min(8, spare - low - 4)))
+    longest = min(8 if linking == "links verbal" else 4, spare - low - 4)
+    link = draft.draw(draft.pools[linking], 1, max(2 if linking == "links verbal" else 1, longest))
     if link is None:
         return False
     spare -= link.words
@@ -227,7 +230,7 @@ def _plan(draft: Draft, mode: str, anaphoric: bool) -> tuple[str, str, str]:
     if mode == "subject":
         return assigning, "predicate", "links and"
     if not anaphoric and chance < 0.4:
-        return "respective appositive", "place", "links and"
+        return "respective appositive", "only place", "links and"
     return assigning, "both", _named(draft, mode)
 
 
@@ -241,15 +244,19 @@ def _stretch(draft: Draft, low: int, high: int, middle: str) -> list[Fragment] |
             return None
         found.append(first)
         words = first.words
-    place = draft.word_counts["place"]
-    if not draft.told & Need.place and words + place <= high and draft.generator.random() < 0.7:
-        found.append(PLACE)
-        words += place
+    if draft.place_fits(high - words) and draft.generator.random() < 0.85:
+        words += draft.word_counts["place"]
+        time = draft.word_counts["when"]
+        if draft.untold("when") and words + time <= high and draft.voice.group != "listing":
+            found.append(PLACE_AND_TIME)
+            words += time
+        else:
+            found.append(PLACE)
     part = ""
     if middle == "both" and (words < low or (not found and high > 3 and draft.generator.random() < 0.3)):
         part = "modifiers of both"
-    elif found and words < low:
-        part = "where" if found[-1] is PLACE else "adverbials"
+    elif found and words < low and middle != "only place":
+        part = "where" if found[-1].context else "adverbials"
     if part:
         more = draft.draw(draft.plural[part], low - words, high - words)
         if more is not None:
@@ -258,6 +265,7 @@ def _stretch(draft: Draft, low: int, high: int, middle: str) -> list[Fragment] |
     return found if words >= low else None
 
 
+PLACE_AND_TIME = Fragment(0, "{place} {when}", int(Need.place | Need.when), 0, ("place", "when"))
 PLACE = Fragment(0, "{place}", int(Need.place), 0, ("place",))
 
 

@@ -18,7 +18,7 @@ SURNAMES = (
     "Harlow", "Bennett", "Okafor", "Lindqvist", "Moreau", "Castellano", "Whitlock", "Novak", "Fairfax", "Ferreira", "Duval",
     "Ashworth", "Brandt", "Kowalski", "Holloway", "Ibsen", "Larsen", "Quigley", "Sato", "Thackeray",
 )  # fmt: skip
-SHORTER_AFTER, ROOM_AFTER = 7, 14  # failed sentences before the plan gives way
+SHORTER_AFTER, ROOM_AFTER = 6, 10  # failed sentences before the plan gives way
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
@@ -30,7 +30,7 @@ class Draft:
 
     __slots__ = (
         "available", "construction", "determiner", "distracted", "generator", "grammar", "high", "low", "phrases", "pieces",
-        "plural", "pools", "references", "specification", "things", "told", "voice", "word_counts", "words", "written",
+        "places", "plural", "pools", "references", "specification", "things", "told", "voice", "word_counts", "words", "written",
     )  # fmt: skip
 
     def __init__(
@@ -56,17 +56,17 @@ class Draft:
         self.word_counts = {name: phrase.count(" ") + 1 for name, phrase in self.phrases.items()}
         self.available = self._available(words)
         self.things: tuple[Thing, ...] = words.things
+        self.places = grammar.shorter_places(specification.scene)
         self.restart(0)
 
     def restart(self, failures: int) -> None:
         """An empty sentence of the same words. Where several failed, the place is told in fewer words and the length may
-        exceed the band by some of the words that B.3 allows.
+        exceed the band by the words that B.3 allows.
         """
         self.low, self.high = self.specification.length
         if failures > ROOM_AFTER:
-            self.high += MORE - 1
-        places = self.grammar.shorter_places(self.specification.scene)
-        place = places[min(failures // SHORTER_AFTER, len(places) - 1)]
+            self.high += MORE
+        place = self.places[min(failures // SHORTER_AFTER, len(self.places) - 1)]
         self.phrases["place"], self.word_counts["place"] = place, place.count(" ") + 1
         self.pieces: list[str] = []
         self.written = 0
@@ -111,6 +111,38 @@ class Draft:
                 self.told |= BIT[name]
         self.pieces.append(self.fill(found.text))
         self.written += words
+
+    def tell(self, name: str) -> None:
+        """A phrase of the context as it is."""
+        self.add(self.phrases[name], self.word_counts[name])
+        self.told |= BIT[name]
+
+    def untold(self, name: str) -> bool:
+        return bool(self.phrases[name]) and not self.told & BIT[name]
+
+    def place_fits(self, limit: int) -> bool:
+        """Whether the place is untold and has at most limit words, shortened where need be."""
+        if self.told & Need.place:
+            return False
+        for place in self.places:
+            words = place.count(" ") + 1
+            if words <= limit:
+                self.phrases["place"], self.word_counts["place"] = place, words
+                return True
+        return False
+
+    def tell_place(self, limit: int) -> bool:
+        """The place, as a rule with the time or the weather, in at most limit words. False where nothing was written."""
+        if not self.place_fits(limit):
+            return False
+        words = self.word_counts["place"]
+        self.tell("place")
+        if self.voice.group != "listing":  # an offer has no time of day
+            for name in ("when", "weather"):
+                if self.untold(name) and words + self.word_counts[name] <= limit and self.generator.random() < 0.6:
+                    self.tell(name)
+                    words += self.word_counts[name]
+        return True
 
     def fill(self, text: str, **more: str) -> str:
         if "{" not in text:

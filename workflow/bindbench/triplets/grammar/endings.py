@@ -3,10 +3,10 @@
 Distractors stand before the core or after it, never inside a deferred stretch (B.3).
 """
 
-from .draft import BIT, Draft, noun_phrase, with_determiner
+from .draft import Draft, noun_phrase, with_determiner
 from .fragments import Need
 
-TRIES = 5
+TAILS = 3  # the most endings of one sentence
 
 
 def distractor_words(draft: Draft) -> int:
@@ -45,13 +45,12 @@ def end_sentence(draft: Draft) -> bool:
     low, high = draft.low - draft.written, draft.high - draft.written
     if high < 0:
         return False
-    aim = max(low, int(generator.random() * (high + 1)))
-    _context(draft, aim)
-    for _ in range(TRIES):
+    _context(draft, high if generator.random() < 0.8 else max(low, int(generator.random() * (high + 1))))
+    for count in range(TAILS):
         low, high = draft.low - draft.written, draft.high - draft.written
-        if low <= 0 and (high < 2 or generator.random() < 0.5):
+        if low <= 0 and (high < 2 or count or generator.random() < 0.3):
             return True
-        if not _tail(draft, low, high):
+        if not _tail(draft, low if count or low < 15 else low // 2, high):
             return low <= 0
     return draft.written >= draft.low
 
@@ -61,10 +60,9 @@ def _context(draft: Draft, aim: int) -> None:
     if draft.construction.attachment != "adjacent":
         _context_of_predication(draft, aim)
         return
-    place = draft.word_counts["place"]
-    if not draft.told & Need.place and place <= aim:
-        _tell(draft, "place")
-        aim -= place
+    before = draft.written
+    if draft.tell_place(aim):
+        aim -= draft.written - before
         if draft.generator.random() < 0.2:
             found = draft.draw(draft.pools["where"], 3, aim)
             if found is not None:
@@ -76,41 +74,30 @@ def _context(draft: Draft, aim: int) -> None:
             draft.add(",", 0)
             draft.add_fragment(found)
         return
-    if draft.told & Need.place:  # "beside a lamp at dusk" only after a place, else it says when the lamp was lit
-        for name in ("when", "weather"):
-            if draft.phrases[name] and not draft.told & Need[name] and draft.word_counts[name] <= aim:
-                _tell(draft, name)
-                aim -= draft.word_counts[name]
     _weather_clause(draft, aim, "while")
 
 
 def _context_of_predication(draft: Draft, aim: int) -> None:
     """The same after an attribute that is predicated, where "was red at a market" would mean another thing."""
-    place = draft.word_counts["place"]
-    if not draft.told & Need.place and place + 3 <= aim and draft.generator.random() < 0.7:
+    if draft.place_fits(aim - 3) and draft.generator.random() < 0.7:
         many = len(draft.words.bindings) + len(draft.words.distractors) > 2
         draft.add(", all of them" if many else ", both of them", 3)
-        _tell(draft, "place")
-        aim -= place + 3
+        before = draft.written
+        draft.tell_place(aim - 3)
+        aim -= draft.written - before + 3
     _weather_clause(draft, aim, ", while")
 
 
 def _weather_clause(draft: Draft, aim: int, joining: str) -> None:
     if draft.phrases["sky"] and not draft.told & Need.weather and draft.word_counts["sky"] < aim:
         draft.add(joining, 1)
-        _tell(draft, "sky")
-
-
-def _tell(draft: Draft, name: str) -> None:
-    draft.add(draft.phrases[name], draft.word_counts[name])
-    draft.told |= BIT[name]
+        draft.tell("sky")
 
 
 def _tail(draft: Draft, low: int, high: int) -> bool:
     """One of the register's endings, or a shared one; two share the room where it is wide."""
-    least = low if low <= 14 else max(4, low // 2)
     for part in ("tails", "tails", "endings"):
-        found = draft.draw(draft.pools[part], max(least, 1), high)
+        found = draft.draw(draft.pools[part], max(low, 1), high)
         if found is None:
             found = draft.draw(draft.pools[part], 1, high)
         if found is not None and draft.fill(found.text) not in draft.pieces:

@@ -57,7 +57,7 @@ def _mode(draft: Draft, form: str, limit: int) -> str | None:
     if form == "observer":
         return _observe(draft, ("note", "see"), limit)
     if form == "note":
-        return _observe(draft, ("note", "joint"), limit)
+        return _observe(draft, ("note", "joint"), limit, 0.3 if draft.specification.distance[1] > 5 else 0)
     if form == "nominal":
         draft.determiner = "the"
     elif form == "existential":
@@ -83,10 +83,10 @@ def _indefinite(draft: Draft) -> None:
         draft.determiner = "a"
 
 
-def _observe(draft: Draft, parts: tuple[str, ...], limit: int) -> str | None:
+def _observe(draft: Draft, parts: tuple[str, ...], limit: int, reported: float = REPORTED) -> str | None:
     """The register's observer and its verb; before a predication rather "the inspector saw that"."""
     left = max(4, limit - draft.written)
-    if draft.construction.attachment != "adjacent" and draft.generator.random() < REPORTED:
+    if draft.construction.attachment != "adjacent" and draft.generator.random() < reported:
         found = draft.draw(draft.pools["that"], 0, left)
         if found is not None:
             draft.add_fragment(found)

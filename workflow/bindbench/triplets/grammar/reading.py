@@ -211,6 +211,8 @@ def _fill(voice: Voice, lines: list[Line], verbs: dict[str, tuple[str, ...]]) ->
         plural.setdefault(line.part, []).extend([two] * weight)
     voice.pools = {part: Pool(found) for part, found in singular.items() if not part.startswith("opener")}
     voice.plural = {part: Pool(found) for part, found in plural.items() if not part.startswith("opener")}
+    # A clause with "that" must not stand before a bare preposition: "a lamp that everyone noticed beside a chair".
+    voice.pools["modifiers apart"] = Pool(f for f in singular["modifiers"] if f.text.startswith(","))
     for part, found in singular.items():
         opener = _OPENER.fullmatch(part)
         if opener:

@@ -14,6 +14,7 @@ from .words import draw_words
 
 ATTEMPTS = 60  # sentences tried for one specification
 ATTEMPTS_PER_WORDS = 20  # with the same objects and attributes
+PLACED = 0.4  # chance that the place follows an opening that does not tell it: "Curiously, at the market, ..."
 _WORD = re.compile(r"[\w'-]+")
 
 
@@ -56,6 +57,11 @@ def _write(draft: Draft) -> bool:
     mode = open_sentence(draft, draft.high - least - waiting)
     if mode is None:
         return False
+    spare = draft.high - draft.written - least - waiting
+    if mode == "subject" and draft.pieces and spare > 3 and draft.generator.random() < PLACED:
+        comma = draft.pieces[-1].endswith(",")
+        if draft.tell_place(spare) and comma:
+            draft.add(",", 0)
     opened = draft.pieces[-1].endswith(",") if draft.pieces else False
     if waiting and opened and mode == "subject" and draft.generator.random() < 0.3:
         count = 1 + int(draft.generator.random() * len(draft.words.distractors))
