@@ -11,7 +11,7 @@ from bindbench.triplets.sentences import (
     starts_sentence,
     tokenise,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -44,6 +44,7 @@ def test_words_are_tokens_without_their_punctuation(text, expected):
 
 
 @given(st.text(st.characters(exclude_characters="\ue000"), max_size=80))
+@settings(deadline=None)
 def test_joining_the_tokens_gives_the_text_back_but_for_white_space(text):
     tokens = tokenise(text)
     if tokens:
@@ -54,6 +55,7 @@ def test_joining_the_tokens_gives_the_text_back_but_for_white_space(text):
 
 
 @given(st.text("abA .!?,:;'’\"“”()—-…&", max_size=60), st.data())
+@settings(deadline=None)
 def test_exchanging_a_word_with_itself_changes_nothing_and_no_other_word_ever_moves(text, data):
     tokens = tokenise(text)
     if tokens:

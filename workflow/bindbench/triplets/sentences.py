@@ -17,6 +17,7 @@ from ..language import article
 _GLUE = "\ue000"
 _TOKEN = re.compile(r"(\W*)(.*?)((?:['’]s)?)(\W*)", re.DOTALL)
 _DASH_BEFORE_WORD = re.compile(r"([—…])(?=\w)")
+_ARTICLES = frozenset({"a", "an"})
 _OPENING = frozenset("\"'“‘(")
 
 
@@ -177,8 +178,9 @@ def is_article(tokens: Sequence[Token], index: int) -> bool:
 def article_errors(tokens: Sequence[Token]) -> list[str]:
     """Every a or an, whatever its capitals, that disagrees with the word after it: ["a envelope"]."""
     errors = []
-    for index, token in enumerate(tokens[:-1]):
-        if token.folded in ("a", "an") and not token.trailing and not token.ending:
+    for index in [index for index, token in enumerate(tokens) if token.folded in _ARTICLES]:
+        token = tokens[index]
+        if index + 1 < len(tokens) and not token.trailing and not token.ending:
             word = tokens[index + 1].word
             if article(word) != token.folded:
                 errors.append(f"{token.folded} {word}")

@@ -91,7 +91,7 @@ CUES: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
         frozenset({"second", "second-named", "second-mentioned", "second-listed"}),
     ),
 )
-BARE_PRONOUNS = word_set("it they them its their itself themselves theirs they're they've they'd they'll it'd it'll")
+BARE_PRONOUNS = word_set("it they them its their theirs they're they've they'd they'll it'd it'll")
 MOST_WORDS_BETWEEN_JOINED = 3  # "new and rather neat"
 FARTHEST_RESPECTIVELY = 6  # words from the attributes: "new and neat in the owner's own words, respectively"
 
@@ -859,8 +859,14 @@ _ORDER: tuple[Rule | Callable[[Draft], str], ...] = (
     Rule(shape, _STRUCTURED),
     Rule(reasonable_size, ""),
     _mend,
-    Rule(binding_count, "the seven construction types vary the number of attribute-object pairs (B.2)."),
-    Rule(attribute_count, "two objects, each directly preceded by its attribute; attr_bundle: two attributes (B.2)."),
+    Rule(
+        binding_count,
+        "seven construction types, which vary the number of attribute-object pairs and the sentence structure (B.2).",
+    ),
+    Rule(
+        attribute_count,
+        "two objects, each directly preceded by its attribute (B.2); two objects, each carrying two attributes (B.2).",
+    ),
     Rule(single_word_attributes, _DISTINCT),
     Rule(object_words, ""),
     Rule(distractor_count, _DISTRACTORS),
@@ -888,7 +894,7 @@ _ORDER: tuple[Rule | Callable[[Draft], str], ...] = (
     Rule(
         never_adjacent,
         "are never adjacent to their objects in predicative; and in deferred_bind are never adjacent to their objects (B.4); "
-        'the adjacent phrase "<attribute> <object>" may not appear anywhere in the caption (B.2).',
+        'The adjacent phrase "<attribute> <object>" may not appear anywhere in the caption (B.2).',
         PREDICATIVE | DEFERRED,
     ),
     Rule(separate_clauses, _DETACHED, PREDICATIVE),
