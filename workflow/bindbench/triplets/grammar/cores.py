@@ -40,10 +40,12 @@ def _adjacent(draft: Draft, mode: str, spare: int) -> bool:
     draft.add(with_determiner(draft, phrases[0][0]), phrases[0][1] + 1)
     for index in range(gaps):
         most = min(tops[index], rest - low * (gaps - 1 - index))
-        if index == 1:
+        if predicate:
+            part = "links and"
+        elif index == 1:
             part = "links second"
         elif mode == "subject":
-            part = "links and" if predicate else "links verbal"
+            part = "links verbal"
         else:
             part = _named(draft, mode)
         before = draft.written
@@ -113,7 +115,7 @@ def _modify(draft: Draft, low: int, high: int, part: str = "modifiers") -> bool:
 
 def _modify_by_place(draft: Draft, low: int, high: int, described: bool) -> bool:
     before = draft.written
-    draft.tell_place(high)
+    draft.tell_place(high, alone=described)
     low, high = low - draft.written + before, high - draft.written + before
     if low <= 0 and not described:
         return True
@@ -179,6 +181,7 @@ def _predicate_of(draft: Draft, attribute: str, part: str, low: int, high: int, 
         least, most = low - found.words, high - found.words
         if least <= 0 or (part == "copulas" and _modify(draft, least, most)):
             draft.add(draft.fill(found.text, a=attribute), found.words + found.more + 1)
+            draft.use(found)
             return True
     return False
 
@@ -230,7 +233,7 @@ def _plan(draft: Draft, mode: str, anaphoric: bool) -> tuple[str, str, str]:
     if mode == "subject":
         return assigning, "predicate", "links and"
     if not anaphoric and chance < 0.4:
-        return "respective appositive", "only place", "links and"
+        return "respective appositive", "", "links and"
     return assigning, "both", _named(draft, mode)
 
 
@@ -244,10 +247,10 @@ def _stretch(draft: Draft, low: int, high: int, middle: str) -> list[Fragment] |
             return None
         found.append(first)
         words = first.words
-    if draft.place_fits(high - words) and draft.generator.random() < 0.85:
+    if middle and draft.place_fits(high - words) and draft.generator.random() < 0.85:
         words += draft.word_counts["place"]
         time = draft.word_counts["when"]
-        if draft.untold("when") and words + time <= high and draft.voice.group != "listing":
+        if draft.untold("when") and low <= words + time <= high and draft.voice.group != "listing":
             found.append(PLACE_AND_TIME)
             words += time
         else:
@@ -255,8 +258,8 @@ def _stretch(draft: Draft, low: int, high: int, middle: str) -> list[Fragment] |
     part = ""
     if middle == "both" and (words < low or (not found and high > 3 and draft.generator.random() < 0.3)):
         part = "modifiers of both"
-    elif found and words < low and middle != "only place":
-        part = "where" if found[-1].context else "adverbials"
+    elif found and words < low:
+        part = "where" if found[-1] is PLACE else "adverbials"
     if part:
         more = draft.draw(draft.plural[part], low - words, high - words)
         if more is not None:

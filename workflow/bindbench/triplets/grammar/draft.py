@@ -18,7 +18,9 @@ SURNAMES = (
     "Harlow", "Bennett", "Okafor", "Lindqvist", "Moreau", "Castellano", "Whitlock", "Novak", "Fairfax", "Ferreira", "Duval",
     "Ashworth", "Brandt", "Kowalski", "Holloway", "Ibsen", "Larsen", "Quigley", "Sato", "Thackeray",
 )  # fmt: skip
+REPEATS = 4
 SHORTER_AFTER, ROOM_AFTER = 6, 10  # failed sentences before the plan gives way
+BY_DAY, DARK = ("bright sunshine",), ("dawn", "dusk", "evening", "night")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
@@ -30,7 +32,8 @@ class Draft:
 
     __slots__ = (
         "available", "construction", "determiner", "distracted", "generator", "grammar", "high", "low", "phrases", "pieces",
-        "places", "plural", "pools", "references", "specification", "things", "told", "voice", "word_counts", "words", "written",
+        "places", "plural", "pools", "references", "specification", "things", "told", "used", "voice",
+        "word_counts", "words", "written",
     )  # fmt: skip
 
     def __init__(
@@ -46,12 +49,14 @@ class Draft:
         self.voice: Voice = grammar.voices[specification.register]
         self.pools, self.plural = self.voice.pools, self.voice.plural
         weather = grammar.weathers.get(specification.weather, ("", ""))
+        if specification.weather in BY_DAY and specification.time_of_day in DARK:
+            weather = ("", "")  # "in sunny weather at night": only the time is told
         self.phrases = {
             "place": specification.scene,
             "when": grammar.times.get(specification.time_of_day, ""),
             "weather": weather[0],
             "sky": "" if self.voice.present else weather[1],
-            "weathername": specification.weather,
+            "weathername": specification.weather if weather[0] else "",
         }
         self.word_counts = {name: phrase.count(" ") + 1 for name, phrase in self.phrases.items()}
         self.available = self._available(words)
@@ -71,6 +76,7 @@ class Draft:
         self.pieces: list[str] = []
         self.written = 0
         self.distracted = 0  # distractors written
+        self.used: set[str] = set()  # texts of the fragments with several words
         self.told = 0  # bits of the context that the sentence has told
         self.references: tuple[str, ...] = ()
         self.determiner = _determiner(self)
@@ -89,11 +95,16 @@ class Draft:
         if not self.specification.weather:
             available |= Need.noweather
         else:
-            available |= Need.weather
+            available |= Need.weather if self.phrases["weather"] else 0
         return int(available)
 
     def draw(self, pool: Pool, low: int, high: int, also: int = 0) -> Fragment | None:
-        return pool.draw(self.generator, low, high, (self.available & ~self.told) | also)
+        """As `Pool.draw`; no fragment of several words twice in a sentence."""
+        for _ in range(REPEATS):
+            found = pool.draw(self.generator, low, high, (self.available & ~self.told) | also)
+            if found is None or found.text not in self.used:
+                return found
+        return None
 
     def context_words(self, found: Fragment) -> int:
         return sum([self.word_counts[name] for name in found.context])
@@ -102,9 +113,15 @@ class Draft:
         self.pieces.append(text)
         self.written += words
 
+    def use(self, found: Fragment) -> None:
+        if found.words > 1:
+            self.used.add(found.text)
+
     def add_fragment(self, found: Fragment) -> None:
         """A fragment without attributes, its placeholders filled."""
         words = found.words
+        if words > 1:
+            self.used.add(found.text)
         if found.context:
             words += self.context_words(found)
             for name in found.context:
@@ -131,13 +148,13 @@ class Draft:
                 return True
         return False
 
-    def tell_place(self, limit: int) -> bool:
+    def tell_place(self, limit: int, alone: bool = False) -> bool:
         """The place, as a rule with the time or the weather, in at most limit words. False where nothing was written."""
         if not self.place_fits(limit):
             return False
         words = self.word_counts["place"]
         self.tell("place")
-        if self.voice.group != "listing":  # an offer has no time of day
+        if self.voice.group != "listing" and not alone:  # an offer has no time of day
             for name in ("when", "weather"):
                 if self.untold(name) and words + self.word_counts[name] <= limit and self.generator.random() < 0.6:
                     self.tell(name)

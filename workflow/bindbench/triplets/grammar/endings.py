@@ -39,13 +39,32 @@ def distract(draft: Draft, part: str, count: int, high: int) -> bool:
     return True
 
 
+def tell_context(draft: Draft, waiting: int) -> bool:
+    """The context and the distractors that have not been written; waiting: words that these will take. False where they
+    do not fit. A place belongs to the core, so it comes before distractors; "all of them at the market" comes after.
+    """
+    room = draft.high - draft.written - waiting
+    if room < 0:
+        return False
+    limit = room if draft.generator.random() < 0.8 else int(draft.generator.random() * room)
+    adjacent = draft.construction.attachment == "adjacent"
+    if adjacent:
+        _context(draft, limit)
+    if not distract(
+        draft, "distractors after", len(draft.words.distractors) - draft.distracted, draft.high - draft.written
+    ):
+        return False
+    if not adjacent:
+        _context_of_predication(draft, min(limit, draft.high - draft.written))
+    return True
+
+
 def end_sentence(draft: Draft) -> bool:
-    """Adds context and endings until the sentence has between low and high words. False where it cannot."""
+    """Adds endings until the sentence has between low and high words. False where it cannot."""
     generator = draft.generator
     low, high = draft.low - draft.written, draft.high - draft.written
     if high < 0:
         return False
-    _context(draft, high if generator.random() < 0.8 else max(low, int(generator.random() * (high + 1))))
     for count in range(TAILS):
         low, high = draft.low - draft.written, draft.high - draft.written
         if low <= 0 and (high < 2 or count or generator.random() < 0.3):
@@ -57,13 +76,10 @@ def end_sentence(draft: Draft) -> bool:
 
 def _context(draft: Draft, aim: int) -> None:
     """The place, the time and the weather, as far as they fit and were not told."""
-    if draft.construction.attachment != "adjacent":
-        _context_of_predication(draft, aim)
-        return
     before = draft.written
     if draft.tell_place(aim):
         aim -= draft.written - before
-        if draft.generator.random() < 0.2:
+        if draft.pieces[-1] == draft.phrases["place"] and draft.generator.random() < 0.3:
             found = draft.draw(draft.pools["where"], 3, aim)
             if found is not None:
                 draft.add_fragment(found)
@@ -74,7 +90,7 @@ def _context(draft: Draft, aim: int) -> None:
             draft.add(",", 0)
             draft.add_fragment(found)
         return
-    _weather_clause(draft, aim, "while")
+    _weather_clause(draft, aim)
 
 
 def _context_of_predication(draft: Draft, aim: int) -> None:
@@ -85,12 +101,12 @@ def _context_of_predication(draft: Draft, aim: int) -> None:
         before = draft.written
         draft.tell_place(aim - 3)
         aim -= draft.written - before + 3
-    _weather_clause(draft, aim, ", while")
+    _weather_clause(draft, aim)
 
 
-def _weather_clause(draft: Draft, aim: int, joining: str) -> None:
+def _weather_clause(draft: Draft, aim: int) -> None:
     if draft.phrases["sky"] and not draft.told & Need.weather and draft.word_counts["sky"] < aim:
-        draft.add(joining, 1)
+        draft.add(", while", 1)
         draft.tell("sky")
 
 

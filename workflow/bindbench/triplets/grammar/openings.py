@@ -62,7 +62,7 @@ def _mode(draft: Draft, form: str, limit: int) -> str | None:
         draft.determiner = "the"
     elif form == "existential":
         _indefinite(draft)
-    return "subject" if form == "report" else "nominal"
+    return "subject" if form in ("report", "subject") else "nominal"
 
 
 def _clause(draft: Draft, chance: float, limit: int) -> str | None:

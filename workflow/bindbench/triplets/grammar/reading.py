@@ -17,7 +17,7 @@ OBJECTS = "objects.csv"
 FOLDER = "grammar"
 GROUPS = ("narrative", "record", "listing", "guide")
 TENSES = ("past", "present")
-FORMS = ("clause", "observer", "note", "existential", "inverted", "nominal", "report")
+FORMS = ("clause", "observer", "note", "existential", "inverted", "nominal", "report", "subject")
 PARTS = (
     "labels", "note", "see", "joint", "that", "report", "links verbal", "links and", "links joint", "links spatial",
     "links second", "predicates", "modifiers", "modifiers of both", "adverbials", "where", "tails", "tails weather",
@@ -26,7 +26,7 @@ PARTS = (
 )  # fmt: skip
 NEEDED = ("labels", "that", "report", "tails")  # parts that a register has of its own
 # How often a register's own lines stand in its pools, for one of its group or of all.
-OWN_WEIGHT = {"links verbal": 3, "predicates": 3, "references": 3, "respective clause": 3, "labels": 1}
+OWN_WEIGHT = {"labels": 1, "tails": 1, "references": 4, "copulas": 4, "relatives": 4, "respective clause": 3}
 PLACEHOLDERS = word_set(
     "place when weather sky weathername a b r s d stood stood2 n m clock date day month year name surname"
 )
@@ -206,7 +206,7 @@ def _fill(voice: Voice, lines: list[Line], verbs: dict[str, tuple[str, ...]]) ->
     for line in lines:
         one = fragment(_conjugated(line, verbs, voice.present, False), line.needs)
         two = fragment(_conjugated(line, verbs, voice.present, True), line.needs)
-        weight = OWN_WEIGHT.get(line.part, 2) if line.owner == voice.register else 1
+        weight = OWN_WEIGHT.get(line.part, 3) if line.owner == voice.register else 1
         singular.setdefault(line.part, []).extend([one] * weight)
         plural.setdefault(line.part, []).extend([two] * weight)
     voice.pools = {part: Pool(found) for part, found in singular.items() if not part.startswith("opener")}

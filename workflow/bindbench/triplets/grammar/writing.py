@@ -7,7 +7,7 @@ from random import Random
 from ..constructions import CONSTRUCTIONS, Proposal, Specification
 from .cores import core
 from .draft import Draft
-from .endings import distract, distractor_words, end_sentence
+from .endings import distract, distractor_words, end_sentence, tell_context
 from .openings import open_sentence
 from .reading import Grammar
 from .words import draw_words
@@ -70,11 +70,7 @@ def _write(draft: Draft) -> bool:
         waiting = distractor_words(draft)
     if not core(draft, mode, draft.high - draft.written - waiting):
         return False
-    if not distract(
-        draft, "distractors after", len(draft.words.distractors) - draft.distracted, draft.high - draft.written
-    ):
-        return False
-    return end_sentence(draft)
+    return tell_context(draft, distractor_words(draft)) and end_sentence(draft)
 
 
 def finished(pieces: list[str]) -> str:
