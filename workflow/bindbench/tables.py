@@ -218,6 +218,27 @@ TRIPLET_SCORES = Table(
 )
 
 
+TEXT_SETS = ("queries", "positives", "saber")
+
+ATTENTION_MARGINS = Table(
+    "attention/margins",
+    ("model", "text_set", "caption", "layer"),
+    (
+        Column("model", pa.string(), "name of the embedder"),
+        Column("text_set", pa.string(), "queries, positives or saber (C.3)"),
+        Column("caption", pa.string(), "id of the example or of the scene"),
+        Column("layer", pa.int32(), "of the text tower, from 1"),
+        Column(
+            "margin",
+            pa.float32(),
+            "mean attention of an object with its own attribute words minus that with the others', mean over objects;"
+            " empty where no object has both",
+            optional=True,
+        ),
+    ),
+)
+
+
 def write_table(table: Table, rows: list[dict] | dict | pa.Table, path: str | Path) -> None:
     """Writes rows (dicts, columns or a pyarrow table) after checking them against the schema.
 
