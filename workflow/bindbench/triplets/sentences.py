@@ -60,12 +60,19 @@ def folded(word: str) -> str:
 
 def tokenise(text: str) -> list[Token]:
     """The words of a text, in order. " ".join of the tokens' texts is the text again, but for the width of white space."""
+    return read(text)[0]
+
+
+def read(text: str) -> tuple[list[Token], list[str]]:
+    """The tokens of a text, and their folded words."""
     if "—" in text or "…" in text:
         text = _DASH_BEFORE_WORD.sub(rf"\1{_GLUE} ", text)
     tokens = list(map(_token, text.split()))
-    if "" in [token.word for token in tokens]:
-        return _with_punctuation_attached(tokens)
-    return tokens
+    words = [token.folded for token in tokens]
+    if "" in words:
+        tokens = _with_punctuation_attached(tokens)
+        words = [token.folded for token in tokens]
+    return tokens, words
 
 
 def _with_punctuation_attached(tokens: list[Token]) -> list[Token]:
@@ -125,6 +132,11 @@ def find(tokens: Sequence[Token], words: Sequence[str], phrase: str) -> tuple[in
     words: the folded words of the tokens. phrase: folded. The last word of an object of several words is its noun: a second
     noun of the same name would be a second mention of the object.
     """
+    if " " not in phrase:
+        if words.count(phrase) != 1:
+            return None
+        start = words.index(phrase)
+        return start, start + 1
     parts = phrase.split(" ")
     if words.count(parts[-1]) != 1:
         return None

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from unicodedata import normalize
 
@@ -24,8 +25,8 @@ from .sentences import (
     exchange,
     find,
     folded,
+    read,
     starts_sentence,
-    tokenise,
     word_set,
 )
 
@@ -521,7 +522,7 @@ def whole_distractors(draft: Draft) -> str:
 
 
 def once_in_query(draft: Draft) -> str:
-    words = [token.folded for token in tokenise(draft.query)]
+    _, words = read(draft.query)
     for attributes, thing in draft.keys:
         for phrase in (*attributes, thing):
             if words.count(phrase.rsplit(" ", 1)[-1]) != 1:
@@ -667,8 +668,7 @@ def _mended(binding: Binding) -> Binding:
 
 
 def _split(draft: Draft) -> str:
-    draft.tokens = tokenise(draft.positive)
-    draft.folded = [token.folded for token in draft.tokens]
+    draft.tokens, draft.folded = read(draft.positive)
     return ""
 
 
@@ -701,6 +701,18 @@ def _locate(draft: Draft) -> str:
         distractors.sort(key=lambda item: item[0])
         draft.distractors = tuple([binding for _, _, binding in distractors])
         draft.distractor_spans = [(place, span) for span, place, _ in distractors]
+    draft.missing = _shared_mention(draft)
+    return ""
+
+
+def _shared_mention(draft: Draft) -> str:
+    """Words that are part of two objects at once: "mug rack" is no mention of a mug."""
+    spans = draft.object_spans
+    if draft.distractors:
+        spans = sorted(spans + [span for _, span in draft.distractor_spans])
+    for (start, stop), (following, end) in pairwise(spans):
+        if following < stop:
+            return " ".join(draft.folded[start : max(stop, end)])
     return ""
 
 
@@ -753,6 +765,8 @@ def _spell(draft: Draft) -> None:
 def _spelled(draft: Draft, start: int, stop: int, given: str, title_case: bool) -> str:
     if stop - start == 1:
         shown = draft.tokens[start].word
+        if shown == given and shown.islower():
+            return given
     else:
         inside = [token.word + token.ending for token in draft.tokens[start : stop - 1]]
         shown = " ".join([*inside, draft.tokens[stop - 1].word])
@@ -803,8 +817,9 @@ def _make(draft: Draft) -> str:
     )
     draft.object_negative = exchange(draft.tokens, object_replacements(specification, bindings, draft.object_spans))
     # Read anew from the finished texts, so that what is judged is what is written.
-    draft.negative_tokens = [tokenise(draft.attribute_negative), tokenise(draft.object_negative)]
-    draft.negative_words = [[token.folded for token in tokens] for tokens in draft.negative_tokens]
+    by_attribute, by_object = read(draft.attribute_negative), read(draft.object_negative)
+    draft.negative_tokens = [by_attribute[0], by_object[0]]
+    draft.negative_words = [by_attribute[1], by_object[1]]
     return ""
 
 
