@@ -1,0 +1,70 @@
+"""Finetuning on the triplets (B.5): one entry for each run; an ablation is a run, not a copy of code (C.1 to C.3)."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from .base import Section
+from .embedders import EmbedderName
+
+Data = Literal["train", "no_overlap", "random", "overlap_only", "mixed_lengths", "no_negation"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _in_order(layers: tuple[int, int]) -> tuple[int, int]:
+    if layers[0] > layers[1]:
+        raise ValueError(f"the first layer comes after the last (got {layers[0]}, {layers[1]})")
+    return layers
+
+
+LayerRange = Annotated[
+    tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]],
+    AfterValidator(_in_order),
+]
+
+
+class Run(Section):
+    """One finetuning. The defaults are the paper's where it says one; "ours" marks what it leaves open."""
+
+    base: EmbedderName = Field(description="Embedder that is finetuned, one of `embedders`.")
+    data: Data = Field("train", description="Training set: train, or one of the ablations' sets (C.1).")
+    examples: int | None = Field(None, ge=1, description="Examples drawn from it; empty: all.")
+    epochs: int = Field(1, ge=1, description="Passes over them.")
+    rank: int = Field(4, ge=1, description="LoRA's r.")
+    alpha: float = Field(4, gt=0, description="LoRA's alpha: the update is scaled by alpha / rank.")
+    margin: float = Field(0.05, gt=0, le=2, description="Of the hinge triplet loss, in cosine similarity.")
+    learning_rate: float = Field(5e-5, gt=0, description="Of AdamW, constant.")
+    weight_decay: float = Field(0.01, ge=0, description="Of AdamW.")
+    batch_size: int = Field(32, ge=1, description="Examples of two triplets in one forward pass (ours).")
+    accumulate: int = Field(1, ge=1, description="Batches whose gradients make one step.")
+    max_tokens: int | None = Field(None, ge=8, description="Longer texts are cut; empty: as the embedder's entry says.")
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32", description="Precision of the frozen weights; the adapter's and the optimizer's stay float32."
+    )
+    gradient_checkpointing: bool = Field(
+        False, description="Computes activations again in the backward pass: less memory, more time."
+    )
+    seed: int = Field(0, ge=0, description="Draws the examples, their order and the adapter's first weights.")
+    validation_examples: int = Field(500, ge=1, description="Examples drawn from the validation split.")
+    validate_every: int = Field(200, ge=0, description="Steps between validations; 0: before and after only.")
+    checkpoint_minutes: float = Field(5, gt=0, description="A killed run loses at most so many minutes of work.")
+    lines_alpha: Share | Literal["sweep"] = Field(
+        0,
+        description="Scale of LiNeS at the first layer; the last one's is 1. sweep: chosen on the validation examples, as in "
+        "LiNeS' code.",
+    )
+    attention_weight: float = Field(0, ge=0, description="Of the attention loss (C.3) beside the triplet loss (ours).")
+    attention_margin: float = Field(0.05, gt=0, le=1, description="Of the attention loss's hinge (ours).")
+    attention_layers: LayerRange | None = Field(
+        None,
+        description="First and last layer of the attention loss, counted from 1; empty: the paper's 18 to 26 of 36, in "
+        "proportion.",
+    )
+
+
+class Finetuning(Section):
+    """Named runs. A run's name is the name of the embedder that it makes."""
+
+    runs: dict[EmbedderName, Run] = Field(
+        default_factory=dict, description="Runs by name: each makes an adapter, and one that LiNeS has scaled."
+    )

@@ -1,0 +1,263 @@
+"""Finetunes an embedder on triplets: LoRA, a hinge loss on cosine similarity, AdamW at a constant rate (section 4, B.5).
+
+    python -m bindbench finetune --help
+
+The output folder holds
+
+    adapter/          the adapter, for PEFT and for `adapter:` of an entry of `embedders`
+    adapter_lines/    the same, scaled by LiNeS (C.2)
+    log.csv           a row a step: loss, learning rate, examples a second, and every so often validation
+    record.json       what was trained, on what, how long, and validation before and after
+    checkpoints/      what a killed run goes on from; the last one stays, so that a run that is asked for again is there
+
+A step encodes four texts an example: its two triplets share query and positive. Queries, which are short, go through the
+model by themselves, and the three sentences of an example, which are of one length, together: little is padded. A resumed
+run equals the unbroken one to the bit on a CPU, with as many threads.
+"""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from ..config.embedders import Embedder
+from ..config.finetuning import Run
+from ..errors import UserError
+from ..files import csv_text, progress, sha256_of_file, write_json, write_text
+from . import processes as several
+from .attention import attention_loss, attention_modules, recorded_attentions, word_pairs
+from .base import Model, base_entry, base_identity, encode, library_versions, load_base
+from .batches import Example, read_examples, steps_of
+from .checkpoints import restore, write_checkpoint
+from .lines import neutral_texts, scale_adapter, sweep
+from .lora import add_adapter, trainable, write_adapter
+from .words import locate_words
+
+HEADER = [
+    *("step", "loss", "learning_rate", "examples_per_second", "validation_accuracy", "validation_loss"),
+]
+# What may change without a new training: it changes no weight.
+NOT_TRAINED = {"checkpoint_minutes", "validate_every", "lines_alpha"}
+NEUTRAL_TEXTS = 500
+
+
+def triplet_hinge(query: torch.Tensor, positive: torch.Tensor, negatives: torch.Tensor, margin: float) -> torch.Tensor:
+    """Mean over all triplets of max(0, margin - cos(query, positive) + cos(query, negative)) (section 4).
+
+    query, positive: (n, d); negatives: (n, k, d): k triplets for each query.
+    """
+    near = functional.cosine_similarity(query, positive, dim=-1)
+    far = functional.cosine_similarity(query[:, None], negatives, dim=-1)
+    return functional.relu(margin - near[:, None] + far).mean()
+
+
+class Trainee(NamedTuple):
+    """What a step needs besides its examples."""
+
+    model: Model
+    run: Run
+    attention: tuple[nn.Module, ...]  # the modules that the attention loss reads, by layer; none without that loss
+    layers: range  # of the attention loss, counted from 1
+
+
+def finetune(
+    run: Run,
+    entry: Embedder,
+    name: str,
+    train: Path,
+    validation: Path,
+    folder: Path,
+    device: str | None = None,
+    threads: int = 0,
+) -> None:
+    """Trains what the run says, or goes on from its last checkpoint, and writes the folder (see above).
+
+    entry: the base, `embedders[run.base]`. name: of the run. train, validation: tables of triplets.
+    device: of torch; by default cuda, else mps, else cpu. threads: of torch on the CPU; 0: what OMP_NUM_THREADS says.
+    Raises UserError for a base that cannot be trained, tables with too few examples, a loss that is not a number, and
+    whatever `loading.load` raises.
+    """
+    key = f"finetuning.runs.{name}"
+    examples = read_examples(train, run.examples, run.seed, f"{key}.examples")
+    held = read_examples(validation, run.validation_examples, run.seed, f"{key}.validation_examples", all_if_fewer=True)
+    identity = {
+        "run": run.model_dump(mode="json", exclude=NOT_TRAINED),
+        "base": base_identity(base_entry(entry, run), run.base),
+        "train": sha256_of_file(train),
+        "validation": sha256_of_file(validation),
+    }
+    processes = several.start(device)
+    model = load_base(entry, run, processes.device, threads)
+    adapted = add_adapter(model.network.transformers_model, run.base, run.rank, run.alpha, run.seed)
+    trainee = prepare(model, run)
+    weights = trainable(model.network)
+    optimizer = torch.optim.AdamW(weights.values(), lr=run.learning_rate, weight_decay=run.weight_decay)
+    lengths = [len(example.query) + 3 * len(example.positive) for example in examples]
+    steps = steps_of(lengths, run.batch_size, run.accumulate, run.seed, run.epochs)
+
+    torch.manual_seed(run.seed)
+    found = restore(folder / "checkpoints", identity, weights, optimizer)
+    done, record = found or (0, {"log": [], "seconds": 0.0, "tokens": 0, "padding": 0, "before": None, "after": None})
+    started, saved = time.monotonic() - record["seconds"], time.monotonic()
+
+    def checkpoint(step: int) -> None:
+        record["seconds"] = time.monotonic() - started
+        write_checkpoint(folder / "checkpoints", step, identity, record, weights, optimizer)
+
+    if processes.writes:
+        record["before"] = record["before"] or validate(model, held, run.margin)
+        write_text(folder / "log.csv", csv_text(HEADER, record["log"]))
+    with progress(None, f"Finetuning {run.base} ({name})", total=len(steps), unit="step") as line:
+        line.update(done)
+        for step, batches in enumerate(steps[done:], start=done + 1):
+            before_step = time.monotonic()
+            loss = train_step(trainee, [[examples[i] for i in batch] for batch in batches], record, processes)
+            loss = several.sum_gradients(list(weights.values()), loss, processes)
+            if not np.isfinite(loss):
+                raise UserError(f"{key}: the loss of step {step} is not a number; lower learning_rate, or use float32")
+            optimizer.step()
+            optimizer.zero_grad()
+            if not processes.writes:
+                continue
+            speed = sum(map(len, batches)) / (time.monotonic() - before_step)
+            row = [step, round(loss, 6), run.learning_rate, round(speed, 2), "", ""]
+            if run.validate_every and step % run.validate_every == 0 and step < len(steps):
+                row[4:] = _rounded(validate(model, held, run.margin))
+            record["log"].append(row)
+            with (folder / "log.csv").open("a", encoding="utf-8") as file:
+                file.write(csv_text(row, []))
+            line.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+            line.update()
+            if time.monotonic() - saved > run.checkpoint_minutes * 60 and step < len(steps):
+                checkpoint(step)
+                saved = time.monotonic()
+    if processes.writes:
+        _finish(trainee, entry, name, adapted, held, len(examples), len(steps), record, checkpoint, folder)
+
+
+def prepare(model: Model, run: Run) -> Trainee:
+    """Finds the layers of the attention loss, if the run asks for it. Raises UserError for a range beyond the layers."""
+    if not run.attention_weight:
+        return Trainee(model, run, (), range(0))
+    modules = attention_modules(model.network, model.tokens(["a cube"]), run.base)
+    count = len(modules)
+    # The paper's 18 to 26 of 36 (C.3).
+    first, last = run.attention_layers or (max(1, round(count * 18 / 36)), max(1, round(count * 26 / 36)))
+    if last > count:
+        raise UserError(f"attention_layers: {run.base} has {count} layers (got {first} to {last}); correct the range")
+    return Trainee(model, run, tuple(modules), range(first, last + 1))
+
+
+def train_step(
+    trainee: Trainee, batches: list[list[Example]], record: dict, processes: several.Processes = several.ONE
+) -> float:
+    """Adds up the gradients of one step, the mean over all its triplets. Returns this process's share of the loss.
+
+    record: its `tokens` and `padding` grow.
+    """
+    total, loss = sum(map(len, batches)), 0.0
+    for batch in batches:
+        share = batch[processes.rank :: processes.count]
+        if share:
+            part = batch_loss(trainee, share, record) * (len(share) / total)
+            part.backward()
+            loss += part.item()
+    return loss
+
+
+def batch_loss(trainee: Trainee, batch: list[Example], record: dict) -> torch.Tensor:
+    """The loss of some examples, from four texts each: of the triplets, and of attention where the run asks for it."""
+    count, run = len(batch), trainee.run
+    queries, sentences = texts_of(batch)
+    bindings = [[(pair["attributes"], pair["object"]) for pair in example.bindings] for example in batch]
+    query, query_term = _encode(trainee, queries, bindings, record)
+    vectors, positive_term = _encode(trainee, sentences, bindings, record)
+    positive, negatives = vectors[:count], vectors[count:].view(2, count, -1).transpose(0, 1)
+    loss = triplet_hinge(query, positive, negatives, run.margin)
+    if run.attention_weight:
+        loss = loss + run.attention_weight * (query_term + positive_term) / 2
+    return loss
+
+
+def _encode(
+    trainee: Trainee, texts: list[str], bindings: list, record: dict
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Vectors of the texts, and the attention loss of those that hold the bindings: the first of them, one for each."""
+    model, run = trainee.model, trainee.run
+    features = model.tokens(texts)
+    mask = features["attention_mask"]
+    record["tokens"] += int(mask.sum())
+    record["padding"] += mask.numel() - int(mask.sum())
+    if not run.attention_weight:
+        return encode(model, features), None
+    words = locate_words(model, list(zip(texts, bindings, strict=False)))
+    pairs = word_pairs(words, mask).to(model.network.device)
+    with recorded_attentions(trainee.attention, trainee.layers) as attentions:
+        vectors = encode(model, features)
+    return vectors, attention_loss(attentions, pairs, run.attention_margin, trainee.layers)
+
+
+def texts_of(batch: list[Example]) -> tuple[list[str], list[str]]:
+    """The queries; and all positives, then all attribute negatives, then all object negatives."""
+    sentences = [
+        getattr(example, role) for role in ("positive", "attribute_negative", "object_negative") for example in batch
+    ]
+    return [example.query for example in batch], sentences
+
+
+def validate(model, examples: list[Example], margin: float) -> dict[str, float]:
+    """Triplet accuracy, a tie being wrong, and loss, with the model as it is measured (`Model.embed`)."""
+    queries, sentences = texts_of(examples)
+    query = model.embed(queries)
+    similarities = np.einsum("nd,knd->kn", query, model.embed(sentences).reshape(3, len(query), -1))
+    near, far = similarities[0], similarities[1:]
+    hinge = np.maximum(0, margin - near + far).mean(dtype=np.float64)
+    return {"accuracy": float((near > far).mean()), "loss": float(hinge)}
+
+
+def _rounded(scores: dict[str, float]) -> list[float]:
+    return [round(scores["accuracy"], 6), round(scores["loss"], 6)]
+
+
+def _finish(trainee, entry, name, adapted, held, examples, steps, record, checkpoint, folder) -> None:
+    """Validates, keeps the last checkpoint, and writes adapters, log and record."""
+    model, run = trainee.model, trainee.run
+    if record["after"] is None:
+        record["after"] = validate(model, held, run.margin)
+        record["log"][-1][4:] = _rounded(record["after"])
+        checkpoint(steps)
+    write_text(folder / "log.csv", csv_text(HEADER, record["log"]))
+    write_adapter(adapted, entry.path or entry.loader, folder / "adapter")
+    alpha, rows = run.lines_alpha, None
+    if alpha == "sweep":
+        phrases = neutral_texts([example.bindings for example in held], NEUTRAL_TEXTS)
+        alpha, rows = sweep(
+            adapted, lambda: validate(model, held, run.margin)["accuracy"], lambda: model.embed(phrases)
+        )
+    scale_adapter(folder / "adapter", folder / "adapter_lines", alpha)
+    weights = trainable(model.network)
+    write_json(
+        folder / "record.json",
+        {
+            "name": name,
+            "run": run.model_dump(mode="json"),
+            "base": base_identity(base_entry(entry, run), run.base),
+            "trainable_parameters": sum(weight.numel() for weight in weights.values()),
+            "parameters": sum(weight.numel() for weight in model.network.parameters()),
+            "examples": examples,
+            "validation_examples": len(held),
+            "steps": steps,
+            "seconds": round(record["seconds"], 1),
+            "tokens": record["tokens"],
+            "padding_share": round(record["padding"] / (record["tokens"] + record["padding"]), 4),
+            "validation": {"before": record["before"], "after": record["after"]},
+            "lines": {"alpha": alpha, "sweep": rows},
+            "attention_layers": list(trainee.layers),
+            "device": model.facts()["device"],
+            "libraries": library_versions(),
+        },
+    )
