@@ -115,7 +115,7 @@ def _modify(draft: Draft, low: int, high: int, part: str = "modifiers") -> bool:
 
 def _modify_by_place(draft: Draft, low: int, high: int, described: bool) -> bool:
     before = draft.written
-    draft.tell_place(high, alone=described)
+    draft.tell_place(high, alone=described or draft.word_counts["place"] < low)
     low, high = low - draft.written + before, high - draft.written + before
     if low <= 0 and not described:
         return True
@@ -194,15 +194,17 @@ def _deferred(draft: Draft, mode: str, spare: int, anaphoric: bool) -> bool:
     low, high = draft.specification.distance
     spare -= 4 + things[0].words + things[1].words
     attached, middle, linking = _plan(draft, mode, anaphoric)
-    longest = min(8 if linking == "links verbal" else 4, spare - low - 4)
+    longest = 2 if draft.tight else min(8 if linking == "links verbal" else 4, spare - low - 4)
     link = draft.draw(draft.pools[linking], 1, max(2 if linking == "links verbal" else 1, longest))
     if link is None:
         return False
     spare -= link.words
     for _ in range(TRIES):
-        assignment = draft.draw(draft.plural[attached], 1, high)
+        assignment = draft.draw(draft.plural[attached], min(4, low) if draft.tight else 1, high)
         if assignment is None:
             return False
+        if draft.tight and assignment.more > 2:
+            continue
         most = min(high, spare - assignment.more) - assignment.words
         least = max(low - assignment.words, 0)
         stretch = _stretch(draft, least, most, middle) if most >= least else None
@@ -225,14 +227,14 @@ def _plan(draft: Draft, mode: str, anaphoric: bool) -> tuple[str, str, str]:
     """
     chance = draft.generator.random()
     verbal = mode == "subject" and (draft.specification.distance[1] < 7 or chance < 0.4)
-    if not anaphoric and mode == "subject" and draft.generator.random() < 0.6:
+    if not anaphoric and mode == "subject" and (draft.tight or draft.generator.random() < 0.6):
         return "respective predicate", "both", "links and"
     assigning = "references" if anaphoric else "respective clause"
     if verbal:
         return assigning, "place", "links verbal"
     if mode == "subject":
         return assigning, "predicate", "links and"
-    if not anaphoric and chance < 0.4:
+    if not anaphoric and chance < (1 if draft.tight and draft.specification.distance[1] < 7 else 0.4):
         return "respective appositive", "", "links and"
     return assigning, "both", _named(draft, mode)
 

@@ -32,7 +32,7 @@ class Draft:
 
     __slots__ = (
         "available", "construction", "determiner", "distracted", "generator", "grammar", "high", "low", "phrases", "pieces",
-        "places", "plural", "pools", "references", "specification", "things", "told", "used", "voice",
+        "places", "plural", "pools", "references", "specification", "things", "tight", "told", "used", "voice",
         "word_counts", "words", "written",
     )  # fmt: skip
 
@@ -66,10 +66,12 @@ class Draft:
 
     def restart(self, failures: int) -> None:
         """An empty sentence of the same words. Where several failed, the place is told in fewer words and the length may
-        exceed the band by the words that B.3 allows.
+        exceed the band by the words that B.3 allows;
+        tight: of all fragments short ones are taken.
         """
         self.low, self.high = self.specification.length
-        if failures > ROOM_AFTER:
+        self.tight = failures > ROOM_AFTER
+        if self.tight:
             self.high += MORE
         place = self.places[min(failures // SHORTER_AFTER, len(self.places) - 1)]
         self.phrases["place"], self.word_counts["place"] = place, place.count(" ") + 1

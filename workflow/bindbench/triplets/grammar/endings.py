@@ -12,7 +12,7 @@ TAILS = 3  # the most endings of one sentence
 def distractor_words(draft: Draft) -> int:
     """The least words that the distractors not yet written take."""
     waiting = draft.words.distracting[draft.distracted :]
-    return sum([thing.words + 2 for thing in waiting]) + len(waiting) + 1 if waiting else 0
+    return sum([thing.words + 2 for thing in waiting]) + 1 + (len(waiting) > 1) if waiting else 0
 
 
 def distract(draft: Draft, part: str, count: int, high: int) -> bool:
@@ -31,7 +31,7 @@ def distract(draft: Draft, part: str, count: int, high: int) -> bool:
         listed[-1] = "and " + listed[-1]
         words += 1
     text = (" " if count == 2 else ", ").join(listed).replace(", and", " and")
-    found = draft.draw(draft.pools[part], 1, max(2, high - words))
+    found = draft.draw(draft.pools[part], 1, 1 if draft.tight else max(2, high - words))
     if found is None:
         return False
     draft.add(draft.fill(found.text, d=text), found.words + words)
@@ -46,7 +46,7 @@ def tell_context(draft: Draft, waiting: int) -> bool:
     room = draft.high - draft.written - waiting
     if room < 0:
         return False
-    limit = room if draft.generator.random() < 0.8 else int(draft.generator.random() * room)
+    limit = room if draft.generator.random() < 0.85 else int(draft.generator.random() * room)
     adjacent = draft.construction.attachment == "adjacent"
     if adjacent:
         _context(draft, limit)

@@ -10,6 +10,7 @@ from .fragments import Fragment, Pool
 
 OBSERVED = 0.35  # chance that a clause names who sees the things
 EXISTING = 0.12  # or that it is "there was"
+TIGHT = 4  # words of an opening where room is scarce
 REPORTED = 0.6  # chance of a that-clause where attributes are predicated
 
 
@@ -17,7 +18,9 @@ def open_sentence(draft: Draft, limit: int) -> str | None:
     """Writes the opener in at most limit words. Returns the mode of what follows, or None where none is short enough."""
     forms = draft.voice.openers[draft.specification.opener]
     form, pool = forms[0] if len(forms) == 1 else _weighted(draft, forms)
-    found = _short_enough(draft, pool, limit)
+    found = _short_enough(draft, pool, min(limit, TIGHT) if draft.tight else limit)
+    if found is None and draft.tight:
+        found = _short_enough(draft, pool, limit)
     if found is None:
         return None
     if found.text:
@@ -45,13 +48,14 @@ def _short_enough(draft: Draft, pool: Pool, limit: int) -> Fragment | None:
 
 
 def _mode(draft: Draft, form: str, limit: int) -> str | None:
-    chance = draft.generator.random()
+    chance = 1.0 if draft.tight else draft.generator.random()  # in scarce room neither an observer nor "there was"
     if form == "labels":
         if draft.voice.nominal and chance < 0.5:
             _indefinite(draft)
             return "bare"
         form = "clause"
-        chance = draft.generator.random()
+        if not draft.tight:
+            chance = draft.generator.random()
     if form == "clause":
         return _clause(draft, chance, limit)
     if form == "observer":
@@ -95,7 +99,7 @@ def _observe(draft: Draft, parts: tuple[str, ...], limit: int, reported: float =
     if not pools:
         pools = [(part, draft.pools[part]) for part in ("joint", "note", "see") if len(draft.pools[part])]
     part, pool = _weighted(draft, pools)
-    found = draft.draw(pool, 0, left)
+    found = draft.draw(pool, 0, min(left, 3) if draft.tight else left)
     if found is None:
         return None
     draft.add_fragment(found)

@@ -124,15 +124,19 @@ def draw_words(
     generator: Random,
     banned: Callable[[str], bool],
     taken: frozenset[str],
+    longest: int,
 ) -> Words | None:
-    """Words of one example, none of them banned or among the taken ones; None where the draw came to nothing."""
+    """Words of one example, none of them banned or among the taken ones; None where the draw came to nothing.
+
+    longest: the most words of an object.
+    """
     count = construction.objects + specification.distractors
     pool = lexicon.things.get(specification.scene_kind) or lexicon.things["home"]
     things: list[Thing] = []
     tokens: set[str] = set(taken)
     for _ in range(TRIES * count):
         thing = pool[int(generator.random() * len(pool))]
-        if tokens.isdisjoint(thing.tokens) and not banned(thing.name):
+        if thing.words <= longest and tokens.isdisjoint(thing.tokens) and not banned(thing.name):
             things.append(thing)
             tokens |= thing.tokens
             if len(things) == count:

@@ -31,7 +31,9 @@ def propose(
     words = None
     for attempt in range(ATTEMPTS):
         if words is None or attempt % ATTEMPTS_PER_WORDS == 0:
-            words = draw_words(grammar.lexicon, specification, construction, generator, banned, taken)
+            words = draw_words(
+                grammar.lexicon, specification, construction, generator, banned, taken, 1 if attempt else 3
+            )
             if words is None:
                 continue
             draft = Draft(grammar, specification, construction, words, generator)
@@ -53,12 +55,12 @@ def _write(draft: Draft) -> bool:
     elif construction.attachment == "predicative":
         least += 2 * specification.distance[0] + 1
     else:
-        least += specification.distance[0] + 4
+        least += specification.distance[0] + 3
     mode = open_sentence(draft, draft.high - least - waiting)
     if mode is None:
         return False
     spare = draft.high - draft.written - least - waiting
-    if mode == "subject" and draft.pieces and spare > 3 and draft.generator.random() < PLACED:
+    if mode == "subject" and draft.pieces and spare > 3 and not draft.tight and draft.generator.random() < PLACED:
         comma = draft.pieces[-1].endswith(",")
         if draft.tell_place(spare) and comma:
             draft.add(",", 0)
