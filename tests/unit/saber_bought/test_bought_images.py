@@ -15,10 +15,10 @@ from bindbench.config.services import Services
 from bindbench.review.journal import read_journal
 from bindbench.saber import bought_images
 from bindbench.saber.bought_images import buy_shard, scene_prompt, scene_request
-from bindbench.services.costs import read_costs
 from bindbench.saber.proposing import propose_verdicts
 from bindbench.saber.questions import sample_questions
 from bindbench.services.buying import Answer
+from bindbench.services.costs import read_costs
 from bindbench.services.judging import check_image
 from bindbench.tables import IMAGES, SCENES, read_table, write_table
 from fake_services import FakeServices
