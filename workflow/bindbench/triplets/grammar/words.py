@@ -4,7 +4,7 @@ Families are drawn evenly and then a word of the family, so that no family domin
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -41,7 +41,13 @@ CLASHES = frozenset(
         "make strength", "make finish", "appeal condition",
     )
 )  # fmt: skip
-TRIES = 12
+PARTNERS = {
+    first: tuple(second for second in ORDER if second != first and frozenset((first, second)) not in CLASHES)
+    for first in ORDER
+}
+TRIES = 10
+CHOICES = 4  # objects of a place that must suit, for each that is drawn
+ALL_CLASSES = (1 << len(CLASSES)) - 1
 
 
 class Thing(NamedTuple):
@@ -54,13 +60,13 @@ class Thing(NamedTuple):
 
 @dataclass(frozen=True)
 class Lexicon:
-    """things: place kind to its objects. families: family to (adjective, classes it suits). becomes: adjectives one can turn."""
+    """things: place kind to its objects by class (the class's bit, its objects). families: family to (adjective, bits of the
+    classes it suits). becomes: adjectives one can turn.
+    """
 
-    things: dict[str, tuple[Thing, ...]]
+    things: dict[str, tuple[tuple[int, tuple[Thing, ...]], ...]]
     families: dict[str, tuple[tuple[str, int], ...]]
     becomes: frozenset[str]
-    all_classes: int
-    suiting: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
 
 
 class Words(NamedTuple):
@@ -101,20 +107,64 @@ def read_lexicon(objects: Path, adjectives: Path) -> Lexicon:
         if row["becomes"] == "yes":
             becomes.add(row["adjective"])
     return Lexicon(
-        {kind: tuple(found) for kind, found in things.items()},
+        {
+            kind: tuple((bit, tuple(t for t in found if t.bit == bit)) for bit in sorted({t.bit for t in found}))
+            for kind, found in things.items()
+        },
         {family: tuple(found) for family, found in families.items()},
         frozenset(becomes),
-        (1 << len(CLASSES)) - 1,
     )
 
 
-def suiting(lexicon: Lexicon, family: str, classes: int) -> tuple[str, ...]:
-    """The adjectives of a family that suit all of some classes."""
-    found = lexicon.suiting.get((family, classes))
-    if found is None:
-        found = tuple(word for word, suits in lexicon.families[family] if not classes & ~suits)
-        lexicon.suiting[family, classes] = found
-    return found
+class _Draw:
+    """One draw of words: what is taken already, and how to draw the next."""
+
+    def __init__(
+        self,
+        lexicon: Lexicon,
+        kind: str,
+        generator: Random,
+        banned: Callable[[str], bool],
+        taken: frozenset[str],
+        longest: int,
+    ):
+        self.families = lexicon.families
+        self.things = lexicon.things.get(kind) or lexicon.things["home"]
+        self.random, self.banned, self.longest = generator.random, banned, longest
+        self.tokens = set(taken)
+
+    def choices(self, classes: int) -> int:
+        """How many objects of some classes the place has."""
+        return sum([len(found) for bit, found in self.things if bit & classes])
+
+    def attribute(self, family: str, classes: int, count: int) -> tuple[str, int] | None:
+        """A word of the family ("": of any), and which of the classes it suits: enough for count objects of the place."""
+        for _ in range(TRIES):
+            words = self.families[family or ORDER[int(self.random() * len(ORDER))]]
+            for _ in range(TRIES):
+                word, suits = words[int(self.random() * len(words))]
+                if word.lower() in self.tokens or self.banned(word):
+                    continue
+                if self.choices(suits & classes) >= CHOICES * count:
+                    self.tokens.add(word.lower())
+                    return word, suits & classes
+        return None
+
+    def thing(self, classes: int) -> Thing | None:
+        """An object of one of the classes."""
+        total = self.choices(classes)
+        for _ in range(TRIES * 2):
+            index = int(self.random() * total)
+            for bit, found in self.things:
+                if bit & classes:
+                    if index < len(found):
+                        break
+                    index -= len(found)
+            thing = found[index]
+            if thing.words <= self.longest and self.tokens.isdisjoint(thing.tokens) and not self.banned(thing.name):
+                self.tokens |= thing.tokens
+                return thing
+        return None
 
 
 def draw_words(
@@ -128,89 +178,49 @@ def draw_words(
 ) -> Words | None:
     """Words of one example, none of them banned or among the taken ones; None where the draw came to nothing.
 
-    longest: the most words of an object.
+    Attributes come first, each of a family drawn evenly, then objects of the classes that all of them suit: the other way
+    round, families that suit few classes (material) would hardly appear. longest: the most words of an object.
     """
-    count = construction.objects + specification.distractors
-    pool = lexicon.things.get(specification.scene_kind) or lexicon.things["home"]
-    things: list[Thing] = []
-    tokens: set[str] = set(taken)
-    for _ in range(TRIES * count):
-        thing = pool[int(generator.random() * len(pool))]
-        if thing.words <= longest and tokens.isdisjoint(thing.tokens) and not banned(thing.name):
-            things.append(thing)
-            tokens |= thing.tokens
-            if len(things) == count:
-                break
-    else:
+    draw = _Draw(lexicon, specification.scene_kind, generator, banned, taken, longest)
+    slots = _slots(generator) if construction.attributes == 2 else ()
+    attributes, classes = [], ALL_CLASSES
+    for _ in range(construction.objects):
+        words = []
+        for family in slots or ("",):
+            found = draw.attribute(family, classes, construction.objects)
+            if found is None:
+                return None
+            classes = found[1]
+            words.append(found[0])
+        attributes.append(tuple(words))
+    things = [draw.thing(classes) for _ in attributes]
+    distractors, distracting = [], []
+    for _ in range(specification.distractors):
+        found = draw.attribute("", ALL_CLASSES, 1)
+        thing = found and draw.thing(found[1])
+        if not thing:
+            return None
+        distractors.append(Binding((found[0],), thing.name))
+        distracting.append(thing)
+    if None in things:
         return None
-    queried = things[: construction.objects]
-    classes = 0
-    for thing in queried:
-        classes |= thing.bit
-    slots: tuple[str, ...] = ()
-    if construction.attributes == 2:
-        slots = _slots(lexicon, generator, classes)
-        families = [slots] * len(queried)
-    else:
-        families = [("",)] * len(queried)
-    bindings = []
-    for thing, wanted in zip(queried, families, strict=True):
-        attributes = _attributes(lexicon, generator, wanted, classes, tokens, banned)
-        if attributes is None:
-            return None
-        bindings.append(Binding(attributes, thing.name))
-    distractors = []
-    for thing in things[construction.objects :]:
-        attributes = _attributes(lexicon, generator, ("",), thing.bit, tokens, banned)
-        if attributes is None:
-            return None
-        distractors.append(Binding(attributes, thing.name))
+    bindings = [Binding(words, thing.name) for words, thing in zip(attributes, things, strict=True)]
     exact = []
     for binding in (*bindings, *distractors):
         exact += [*binding.attributes, *binding.object.split()]
     return Words(
         tuple(bindings),
-        tuple(queried),
+        tuple(things),
         tuple(distractors),
-        tuple(things[construction.objects :]),
+        tuple(distracting),
         slots,
         tuple(word.lower() for word in exact),
     )
 
 
-def _slots(lexicon: Lexicon, generator: Random, classes: int) -> tuple[str, str]:
+def _slots(generator: Random) -> tuple[str, str]:
     """Two families that go together, in the order in which their words stand before a noun."""
-    while True:
-        first, second = ORDER[int(generator.random() * len(ORDER))], ORDER[int(generator.random() * len(ORDER))]
-        if (
-            first != second
-            and frozenset((first, second)) not in CLASHES
-            and len(suiting(lexicon, first, classes)) > 1
-            and len(suiting(lexicon, second, classes)) > 1
-        ):
-            return (first, second) if ORDER.index(first) < ORDER.index(second) else (second, first)
-
-
-def _attributes(
-    lexicon: Lexicon,
-    generator: Random,
-    families: tuple[str, ...],
-    classes: int,
-    tokens: set[str],
-    banned: Callable[[str], bool],
-) -> tuple[str, ...] | None:
-    """One word of each family ("": of any), added to the tokens; None where none is free."""
-    found: list[str] = []
-    for family in families:
-        for _ in range(TRIES):
-            words = suiting(lexicon, family or ORDER[int(generator.random() * len(ORDER))], classes)
-            if words:
-                word = words[int(generator.random() * len(words))]
-                folded = word.lower()
-                if folded not in tokens and not banned(word):
-                    tokens.add(folded)
-                    found.append(word)
-                    break
-        else:
-            return None
-    return tuple(found)
+    first = ORDER[int(generator.random() * len(ORDER))]
+    partners = PARTNERS[first]
+    second = partners[int(generator.random() * len(partners))]
+    return (first, second) if ORDER.index(first) < ORDER.index(second) else (second, first)
