@@ -75,7 +75,9 @@ def read_curves(path: Path) -> dict[tuple[str, str], Curve]:
     except (csv.Error, KeyError, TypeError, ValueError):  # a column or a cell is missing, or no number
         curves = {}
     models, sets = ({key[i] for key in curves} for i in range(2))
-    if not curves or set(curves) != set(product(models, sets)) or not sets <= set(TEXT_SETS):
+    lengths = {(model, len(curve.places)) for (model, _), curve in curves.items()}
+    cells = set(product(models, sets))
+    if not curves or set(curves) != cells or len(lengths) > len(models) or not sets <= set(TEXT_SETS):
         raise UserError(f"{path}: not a whole table; delete it and run again")
     return curves
 
