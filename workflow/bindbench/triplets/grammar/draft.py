@@ -19,7 +19,7 @@ SURNAMES = (
     "Ashworth", "Brandt", "Kowalski", "Holloway", "Ibsen", "Larsen", "Quigley", "Sato", "Thackeray",
 )  # fmt: skip
 REPEATS = 4
-SHORTER_AFTER, ROOM_AFTER = 6, 10  # failed sentences before the plan gives way
+SHORTER_AFTER, TIGHT_AFTER, ROOM_AFTER = 3, 4, 12  # failed sentences before the plan gives way
 BY_DAY, DARK = ("bright sunshine",), ("dawn", "dusk", "evening", "night")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -70,8 +70,8 @@ class Draft:
         tight: of all fragments short ones are taken.
         """
         self.low, self.high = self.specification.length
-        self.tight = failures > ROOM_AFTER
-        if self.tight:
+        self.tight = failures > TIGHT_AFTER
+        if failures > ROOM_AFTER:
             self.high += MORE
         place = self.places[min(failures // SHORTER_AFTER, len(self.places) - 1)]
         self.phrases["place"], self.word_counts["place"] = place, place.count(" ") + 1

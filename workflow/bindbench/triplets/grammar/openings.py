@@ -62,6 +62,8 @@ def _mode(draft: Draft, form: str, limit: int) -> str | None:
         return _observe(draft, ("note", "see"), limit)
     if form == "note":
         return _observe(draft, ("note", "joint"), limit, 0.3 if draft.specification.distance[1] > 5 else 0)
+    if form == "joint":
+        return _observe(draft, ("joint",), limit, reported=0)
     if form == "nominal":
         draft.determiner = "the"
     elif form == "existential":

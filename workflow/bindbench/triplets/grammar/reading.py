@@ -17,7 +17,7 @@ OBJECTS = "objects.csv"
 FOLDER = "grammar"
 GROUPS = ("narrative", "record", "listing", "guide")
 TENSES = ("past", "present")
-FORMS = ("clause", "observer", "note", "existential", "inverted", "nominal", "report", "subject")
+FORMS = ("clause", "observer", "note", "existential", "inverted", "nominal", "report", "subject", "joint")
 PARTS = (
     "labels", "note", "see", "joint", "that", "report", "links verbal", "links and", "links joint", "links spatial",
     "links second", "predicates", "modifiers", "modifiers of both", "adverbials", "where", "tails", "tails weather",
