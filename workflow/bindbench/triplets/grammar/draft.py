@@ -20,6 +20,7 @@ SURNAMES = (
 )  # fmt: skip
 REPEATS = 4
 SHORTER_AFTER, TIGHT_AFTER, ROOM_AFTER = 3, 4, 12  # failed sentences before the plan gives way
+TOLD = 0.8  # chance that the time, and then the weather, goes with the place
 BY_DAY, DARK = ("bright sunshine",), ("dawn", "dusk", "evening", "night")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -158,7 +159,7 @@ class Draft:
         self.tell("place")
         if self.voice.group != "listing" and not alone:  # an offer has no time of day
             for name in ("when", "weather"):
-                if self.untold(name) and words + self.word_counts[name] <= limit and self.generator.random() < 0.6:
+                if self.untold(name) and words + self.word_counts[name] <= limit and self.generator.random() < TOLD:
                     self.tell(name)
                     words += self.word_counts[name]
         return True

@@ -3,7 +3,7 @@
 Distractors stand before the core or after it, never inside a deferred stretch (B.3).
 """
 
-from .draft import Draft, noun_phrase, with_determiner
+from .draft import TOLD, Draft, noun_phrase, with_determiner
 from .fragments import Need
 
 TAILS = 3  # the most endings of one sentence
@@ -90,12 +90,16 @@ def _context(draft: Draft, aim: int) -> None:
             draft.add(",", 0)
             draft.add_fragment(found)
         return
+    for name in ("when", "weather"):
+        if draft.untold(name) and draft.word_counts[name] <= aim and draft.generator.random() < TOLD:
+            draft.tell(name)
+            aim -= draft.word_counts[name]
     _weather_clause(draft, aim)
 
 
 def _context_of_predication(draft: Draft, aim: int) -> None:
     """The same after an attribute that is predicated, where "was red at a market" would mean another thing."""
-    if draft.place_fits(aim - 3) and draft.generator.random() < 0.7:
+    if draft.place_fits(aim - 3) and draft.generator.random() < 0.9:
         many = len(draft.words.bindings) + len(draft.words.distractors) > 2
         draft.add(", all of them" if many else ", both of them", 3)
         before = draft.written

@@ -14,7 +14,7 @@ from .words import draw_words
 
 ATTEMPTS = 60  # sentences tried for one specification
 ATTEMPTS_PER_WORDS = 20  # with the same objects and attributes
-PLACED = 0.4  # chance that the place follows an opening that does not tell it: "Curiously, at the market, ..."
+PLACED = 0.5  # chance that the place follows an opening that does not tell it: "Curiously, at the market, ..."
 _WORD = re.compile(r"[\w'-]+")
 
 
