@@ -100,6 +100,13 @@ def test_no_fragment_before_an_attribute_denies_it():
             )
 
 
+def test_no_modifier_ends_in_a_denial_that_would_seem_to_be_the_attributes():
+    for where, part, text in LINES:
+        if part in ("modifiers", "modifiers of both", "where"):
+            last = text.strip(",").split()[-2:]
+            assert not {"no", "not", "never", "neither", "nor", "hardly", "without"}.intersection(last), (where, text)
+
+
 def test_attributes_and_references_stand_once_in_what_assigns_them():
     for where, part, text in LINES:
         found = Counter(PLACEHOLDER.findall(text))

@@ -39,17 +39,18 @@ def distract(draft: Draft, part: str, count: int, high: int) -> bool:
     return True
 
 
-def tell_context(draft: Draft, waiting: int) -> bool:
-    """The context and the distractors that have not been written; waiting: words that these will take. False where they
-    do not fit. A place belongs to the core, so it comes before distractors; "all of them at the market" comes after.
+def tell_context(draft: Draft, mode: str) -> bool:
+    """The context and the distractors that have not been written. False where these do not fit.
+
+    A place belongs to the core, so it comes before distractors; "all of them at the market" comes after.
     """
-    room = draft.high - draft.written - waiting
+    room = draft.high - draft.written - distractor_words(draft)
     if room < 0:
         return False
     limit = room if draft.generator.random() < 0.85 else int(draft.generator.random() * room)
     adjacent = draft.construction.attachment == "adjacent"
     if adjacent:
-        _context(draft, limit)
+        _context(draft, limit, mode)
     if not distract(
         draft, "distractors after", len(draft.words.distractors) - draft.distracted, draft.high - draft.written
     ):
@@ -74,7 +75,7 @@ def end_sentence(draft: Draft) -> bool:
     return draft.written >= draft.low
 
 
-def _context(draft: Draft, aim: int) -> None:
+def _context(draft: Draft, aim: int, mode: str) -> None:
     """The place, the time and the weather, as far as they fit and were not told."""
     before = draft.written
     if draft.tell_place(aim):
@@ -90,7 +91,8 @@ def _context(draft: Draft, aim: int) -> None:
             draft.add(",", 0)
             draft.add_fragment(found)
         return
-    for name in ("when", "weather"):
+    # "The clerk saw a lamp beside a chair at dusk", but not "was hard to overlook, unlike a chair at dusk".
+    for name in ("when", "weather") if mode == "nominal" else ():
         if draft.untold(name) and draft.word_counts[name] <= aim and draft.generator.random() < TOLD:
             draft.tell(name)
             aim -= draft.word_counts[name]
@@ -115,12 +117,10 @@ def _weather_clause(draft: Draft, aim: int) -> None:
 
 
 def _tail(draft: Draft, low: int, high: int) -> bool:
-    """One of the register's endings, or a shared one; two share the room where it is wide."""
-    for part in ("tails", "tails", "endings"):
-        found = draft.draw(draft.pools[part], max(low, 1), high)
-        if found is None:
-            found = draft.draw(draft.pools[part], 1, high)
-        if found is not None and draft.fill(found.text) not in draft.pieces:
+    """One of the register's endings, or a shared one; a shorter one where none has at least low words."""
+    for part, least in (("tails", low), ("tails", 1), ("endings", 1)):
+        found = draft.draw(draft.pools[part], max(least, 1), high)
+        if found is not None:
             draft.add_fragment(found)
             return True
     return False

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from itertools import islice
+from operator import eq
 from random import Random
 
 from ..constructions import CONSTRUCTIONS, Proposal, Specification
@@ -72,7 +74,7 @@ def _write(draft: Draft) -> bool:
         waiting = distractor_words(draft)
     if not core(draft, mode, draft.high - draft.written - waiting):
         return False
-    return tell_context(draft, distractor_words(draft)) and end_sentence(draft)
+    return tell_context(draft, mode) and end_sentence(draft)
 
 
 def finished(pieces: list[str]) -> str:
@@ -83,8 +85,10 @@ def finished(pieces: list[str]) -> str:
 
 
 def _exact(text: str, draft: Draft) -> bool:
-    """Whether objects, attributes and back-references appear once, and no fragment twice."""
+    """Whether objects, attributes and back-references appear once, no fragment twice, and no word twice in a row."""
     found = _WORD.findall(text.lower())
+    if any(map(eq, found, islice(found, 1, None))):
+        return False
     for word in draft.words.exact:
         if found.count(word) != 1:
             return False
