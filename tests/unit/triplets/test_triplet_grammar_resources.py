@@ -94,7 +94,7 @@ def test_no_bare_pronoun_can_come_between_objects_and_attributes():
 def test_no_fragment_before_an_attribute_denies_it():
     for where, part, text in LINES:
         if part in ("copulas", "relatives", "references") or part.startswith("respective"):
-            assert not re.search(r"\b(no|not|never|neither|hardly|without)\b( [\w']+){0,2} \{[ab]\}", text), (
+            assert not re.search(r"\b(no|not|never|neither|hardly|barely|without)\b( [\w']+){0,2} \{[ab]\}", text), (
                 where,
                 text,
             )
@@ -104,7 +104,7 @@ def test_no_modifier_ends_in_a_denial_that_would_seem_to_be_the_attributes():
     for where, part, text in LINES:
         if part in ("modifiers", "modifiers of both", "where"):
             last = text.strip(",").split()[-2:]
-            assert not {"no", "not", "never", "neither", "nor", "hardly", "without"}.intersection(last), (where, text)
+            assert not {"no", "not", "never", "neither", "nor", "hardly", "barely", "without"}.intersection(last), (where, text)
 
 
 def test_attributes_and_references_stand_once_in_what_assigns_them():

@@ -114,14 +114,14 @@ def _modify(draft: Draft, low: int, high: int, part: str = "modifiers") -> bool:
 
 
 def _modify_by_place(draft: Draft, low: int, high: int, described: bool) -> bool:
-    before = draft.written
-    draft.tell_place(high, alone=described or draft.word_counts["place"] < low)
-    low, high = low - draft.written + before, high - draft.written + before
-    if low <= 0 and not described:
-        return True
-    found = draft.draw(draft.pools["where"], max(low, 3), high)
+    """The place, with what it is like where it is described or the place alone has too few words."""
+    place = draft.word_counts["place"]
+    if not described and place >= low:
+        return draft.tell_place(high)
+    found = draft.draw(draft.pools["where"], max(low - place, 3), high - place)
     if found is None:
-        return low <= 0
+        return place >= low and draft.tell_place(high)
+    draft.tell_place(high, alone=True)
     draft.add_fragment(found)
     return True
 

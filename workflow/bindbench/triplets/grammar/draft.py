@@ -50,11 +50,17 @@ class Draft:
         self.voice: Voice = grammar.voices[specification.register]
         self.pools, self.plural = self.voice.pools, self.voice.plural
         weather = grammar.weathers.get(specification.weather, ("", ""))
-        if specification.weather in BY_DAY and specification.time_of_day in DARK:
-            weather = ("", "")  # "in sunny weather at night": only the time is told
+        when = grammar.times.get(specification.time_of_day, "")
+        if (
+            specification.weather in BY_DAY and specification.time_of_day in DARK
+        ):  # "in sunny weather at night": one is told
+            if specification.opener == "surroundings first":
+                when = ""
+            else:
+                weather = ("", "")
         self.phrases = {
             "place": specification.scene,
-            "when": grammar.times.get(specification.time_of_day, ""),
+            "when": when,
             "weather": weather[0],
             "sky": "" if self.voice.present else weather[1],
             "weathername": specification.weather if weather[0] else "",
@@ -67,8 +73,7 @@ class Draft:
 
     def restart(self, failures: int) -> None:
         """An empty sentence of the same words. Where several failed, the place is told in fewer words and the length may
-        exceed the band by the words that B.3 allows;
-        tight: of all fragments short ones are taken.
+        exceed the band by the words that B.3 allows. tight: of the fragments rather the short ones are taken.
         """
         self.low, self.high = self.specification.length
         self.tight = failures > TIGHT_AFTER
@@ -94,7 +99,8 @@ class Draft:
         if len(things) == 2 and not words.distractors:
             available |= Need.two
         available |= Need.place
-        available |= Need.when if self.specification.time_of_day else Need.notime
+        available |= Need.when if self.phrases["when"] else 0
+        available |= 0 if self.specification.time_of_day else Need.notime
         if not self.specification.weather:
             available |= Need.noweather
         else:
