@@ -97,7 +97,8 @@ def word_tokens(offsets: np.ndarray, spans: Sequence[Span], text: str) -> list[T
 def token_offsets(model: Model, texts: Sequence[str]) -> list[np.ndarray]:
     """Start and stop characters, counted from the start of the text, of every token that the model reads.
 
-    (n_tokens, 2) int64 for each text, without padding; tokens of the template lie before 0 or behind the text's end.
+    (n_tokens, 2) int64 for each text, without padding; tokens of the template lie before 0 or behind the text's end, or are
+    empty.
     Raises UserError for a tokenizer that keeps no offsets, and for one whose tokens are not those of the text.
     """
     tokenizer = getattr(model.network, "tokenizer", None)
@@ -122,8 +123,6 @@ def token_offsets(model: Model, texts: Sequence[str]) -> list[np.ndarray]:
                 " raise max_tokens if it cuts texts, else leave the model out"
             )
         found.append(np.array(encoding["offset_mapping"], dtype=np.int64).reshape(-1, 2) - len(prefix))
-        # Special tokens without characters have the offsets (0, 0), which must not fall inside the text.
-        found[-1][found[-1][:, 0] == found[-1][:, 1]] = -1
     return found
 
 
