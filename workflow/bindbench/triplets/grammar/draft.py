@@ -98,6 +98,8 @@ class Draft:
             available |= Need.made
         if len(things) == 2 and not words.distractors:
             available |= Need.two
+        if self.construction.attachment == "adjacent":
+            available |= Need.adjacent
         available |= Need.place
         available |= Need.when if self.phrases["when"] else 0
         available |= 0 if self.specification.time_of_day else Need.notime

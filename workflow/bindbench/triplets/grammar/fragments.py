@@ -15,7 +15,7 @@ TRIES = 6  # draws from a pool before it is taken to hold nothing that fits
 
 
 class Need(IntFlag):
-    """What a fragment may need. The first seven are written as flags in the files, the others follow from placeholders."""
+    """What a fragment may need. Those of FLAGS are written in the files, the others follow from placeholders."""
 
     movable = 1
     made = 2
@@ -28,9 +28,10 @@ class Need(IntFlag):
     place = 256
     when = 512
     weather = 1024
+    adjacent = 2048  # attributes stand before their objects
 
 
-FLAGS = ("movable", "made", "indoor", "outdoor", "two", "becomes", "notime", "noweather")
+FLAGS = ("movable", "made", "indoor", "outdoor", "two", "becomes", "notime", "noweather", "adjacent")
 CONTEXT = {
     "place": Need.place,
     "when": Need.when,
