@@ -18,7 +18,7 @@ SURNAMES = (
     "Harlow", "Bennett", "Okafor", "Lindqvist", "Moreau", "Castellano", "Whitlock", "Novak", "Fairfax", "Ferreira", "Duval",
     "Ashworth", "Brandt", "Kowalski", "Holloway", "Ibsen", "Larsen", "Quigley", "Sato", "Thackeray",
 )  # fmt: skip
-REPEATS = 4
+REPEATS = 4  # draws of a fragment that stands in the sentence already
 SHORTER_AFTER, TIGHT_AFTER, ROOM_AFTER = 3, 4, 12  # failed sentences before the plan gives way
 TOLD = 0.8  # chance that the time, and then the weather, goes with the place
 BY_DAY, DARK = ("bright sunshine",), ("dawn", "dusk", "evening", "night")
@@ -51,13 +51,12 @@ class Draft:
         self.pools, self.plural = self.voice.pools, self.voice.plural
         weather = grammar.weathers.get(specification.weather, ("", ""))
         when = grammar.times.get(specification.time_of_day, "")
-        if (
-            specification.weather in BY_DAY and specification.time_of_day in DARK
-        ):  # "in sunny weather at night": one is told
-            if specification.opener == "surroundings first":
-                when = ""
-            else:
-                weather = ("", "")
+        # Of "in sunny weather at night" only one is told.
+        impossible = specification.weather in BY_DAY and specification.time_of_day in DARK
+        if impossible and specification.opener == "surroundings first":
+            when = ""
+        elif impossible:
+            weather = ("", "")
         self.phrases = {
             "place": specification.scene,
             "when": when,
@@ -125,14 +124,14 @@ class Draft:
         self.written += words
 
     def use(self, found: Fragment) -> None:
+        """Not to be drawn again for this sentence."""
         if found.words > 1:
             self.used.add(found.text)
 
     def add_fragment(self, found: Fragment) -> None:
         """A fragment without attributes, its placeholders filled."""
         words = found.words
-        if words > 1:
-            self.used.add(found.text)
+        self.use(found)
         if found.context:
             words += self.context_words(found)
             for name in found.context:
@@ -252,8 +251,8 @@ def noun_phrase(binding: Binding, thing: Thing) -> tuple[str, int]:
     return " ".join((*binding.attributes, binding.object)), len(binding.attributes) + thing.words
 
 
-def with_determiner(draft: Draft, phrase: str, determiner: str = "") -> str:
-    determiner = determiner or draft.determiner
+def with_determiner(draft: Draft, phrase: str) -> str:
+    determiner = draft.determiner
     if determiner == "a":
         determiner = article(phrase.split(" ", 1)[0])
     return f"{determiner} {phrase}"

@@ -11,7 +11,7 @@ from ...errors import UserError
 from ..controls import ADJECTIVES, OPENERS, REGISTERS, SCENES, TIMES, WEATHERS, read_list
 from ..sentences import word_set
 from .fragments import FLAGS, Fragment, Need, Pool, fragment
-from .words import Lexicon, read_lexicon
+from .words import KINDS, Lexicon, read_lexicon
 
 OBJECTS = "objects.csv"
 FOLDER = "grammar"
@@ -20,8 +20,8 @@ TENSES = ("past", "present")
 FORMS = ("clause", "observer", "note", "existential", "inverted", "nominal", "report", "subject", "joint")
 PARTS = (
     "labels", "note", "see", "joint", "that", "report", "links verbal", "links and", "links joint", "links spatial",
-    "links second", "predicates", "modifiers", "modifiers of both", "adverbials", "where", "tails", "tails weather",
-    "tails context", "endings", "copulas", "relatives", "conjunctions", "references", "respective predicate",
+    "links second", "predicates", "modifiers", "modifiers of both", "adverbials", "where", "tails", "tails context",
+    "endings", "copulas", "relatives", "conjunctions", "references", "respective predicate",
     "respective appositive", "respective clause", "distractors after", "distractors before", "distractors between",
 )  # fmt: skip
 NEEDED = ("labels", "that", "report", "tails")  # parts that a register has of its own
@@ -109,7 +109,7 @@ def read_grammar(folder: str | Path) -> Grammar:
                 raise UserError(f"{own}: row 1: {voice.register} has no {part}")
     return Grammar(
         read_lexicon(folder / OBJECTS, folder / ADJECTIVES),
-        {row["scene"]: row["setting"] for row in read_list(folder / SCENES, ("scene", "setting"))},
+        _read_scenes(folder / SCENES),
         {row["time"]: row["phrase"] for row in read_list(folder / TIMES, ("time", "phrase"))},
         {
             row["weather"]: (row["phrase"], row["clause"])
@@ -118,6 +118,19 @@ def read_grammar(folder: str | Path) -> Grammar:
         voices,
         _read_postures(folder / FOLDER / "postures.csv", verbs),
     )
+
+
+def _read_scenes(path: Path) -> dict[str, str]:
+    """Place to setting."""
+    scenes = {}
+    for number, row in enumerate(read_list(path, ("scene", "kind", "setting")), 2):
+        where = f"{path}: row {number}: {row['scene']}"
+        if row["kind"] not in KINDS:
+            raise UserError(f"{where}: kind {row['kind']!r} must be one of {', '.join(KINDS)}")
+        if row["setting"] not in ("indoor", "outdoor"):
+            raise UserError(f"{where}: setting must be indoor or outdoor (got {row['setting']!r})")
+        scenes[row["scene"]] = row["setting"]
+    return scenes
 
 
 def _read_verbs(path: Path) -> dict[str, tuple[str, ...]]:

@@ -32,13 +32,10 @@ ORDER = (
 CLASHES = frozenset(
     frozenset(pair.split())
     for pair in (
-        "value appeal", "value condition", "value strength", "value make", "value style", "weight strength",
-        "condition strength", "condition cleanliness", "condition finish", "condition age", "condition make",
-        "temperature moisture", "age style", "age value", "texture finish", "texture material", "texture moisture",
-        "texture cleanliness", "finish material", "finish cleanliness", "finish color", "style make", "style appeal",
-        "style pattern", "make material", "make pattern", "color material", "strength material", "weight size",
-        "weight material", "temperature material", "cleanliness moisture", "cleanliness appeal", "moisture material",
-        "make strength", "make finish", "appeal condition",
+        "value appeal", "value condition", "value strength", "value style", "weight strength", "condition strength",
+        "condition cleanliness", "condition appeal", "temperature moisture", "age style", "texture finish",
+        "texture moisture", "texture cleanliness", "finish cleanliness", "style make", "style appeal", "style pattern",
+        "cleanliness moisture", "cleanliness appeal", "make strength",
     )
 )  # fmt: skip
 PARTNERS = {
@@ -46,6 +43,7 @@ PARTNERS = {
     for first in ORDER
 }
 TRIES = 10
+FEWEST_THINGS = 20  # of each kind of place
 CHOICES = 4  # objects of a place that must suit, for each that is drawn
 ALL_CLASSES = (1 << len(CLASSES)) - 1
 
@@ -104,8 +102,15 @@ def read_lexicon(objects: Path, adjectives: Path) -> Lexicon:
         if row["family"] not in ORDER:
             raise UserError(f"{where}: family {row['family']!r} must be one of {', '.join(ORDER)}")
         families.setdefault(row["family"], []).append((row["adjective"], sum(bits[name] for name in suits)))
+        if row["becomes"] not in ("yes", "no"):
+            raise UserError(f"{where}: becomes must be yes or no (got {row['becomes']!r})")
         if row["becomes"] == "yes":
             becomes.add(row["adjective"])
+    for kind, found in things.items():
+        if len(found) < FEWEST_THINGS:
+            raise UserError(f"{objects}: row 1: {len(found)} objects of the place {kind} (needed: {FEWEST_THINGS})")
+    if missing := set(ORDER) - families.keys():
+        raise UserError(f"{adjectives}: row 1: no adjective of the family {min(missing)}")
     return Lexicon(
         {
             kind: tuple((bit, tuple(t for t in found if t.bit == bit)) for bit in sorted({t.bit for t in found}))
@@ -129,7 +134,7 @@ class _Draw:
         longest: int,
     ):
         self.families = lexicon.families
-        self.things = lexicon.things.get(kind) or lexicon.things["home"]
+        self.things = lexicon.things[kind]
         self.random, self.banned, self.longest = generator.random, banned, longest
         self.tokens = set(taken)
 
