@@ -7,6 +7,7 @@ from .draft import Draft, noun_phrase, with_determiner
 from .fragments import Fragment, Need, Pool
 
 WITHOUT_MODIFIER = 0.6
+CHANGING = 0.5  # chance that an attribute that can come about has come about
 TRIES = 6
 
 
@@ -164,8 +165,10 @@ def _predicative(draft: Draft, mode: str, spare: int) -> bool:
         most = min(tops[index], spare - (low if index == 0 else 0))
         draft.add(with_determiner(draft, binding.object), things[index].words + 1)
         before = draft.written
-        becomes = Need.becomes if binding.attributes[0] in draft.grammar.lexicon.becomes else 0
-        if not _predicate_of(draft, binding.attributes[0], "copulas" if copulas else "relatives", low, most, becomes):
+        part = "copulas" if copulas else "relatives"
+        if binding.attributes[0] in draft.grammar.lexicon.becomes and generator.random() < CHANGING:
+            part += " of change"
+        if not _predicate_of(draft, binding.attributes[0], part, low, most, modified=copulas):
             return False
         spare -= draft.written - before - 1
         if index == 0:
@@ -173,13 +176,14 @@ def _predicative(draft: Draft, mode: str, spare: int) -> bool:
     return True
 
 
-def _predicate_of(draft: Draft, attribute: str, part: str, low: int, high: int, becomes: int) -> bool:
+def _predicate_of(draft: Draft, attribute: str, part: str, low: int, high: int, modified: bool) -> bool:
+    """With low to high words between the object and its attribute; modified: also by a modifier of the object."""
     for _ in range(TRIES):
-        found = draft.draw(draft.pools[part], 1, high, becomes)
+        found = draft.draw(draft.pools[part], 1, high)
         if found is None:
             return False
         least, most = low - found.words, high - found.words
-        if least <= 0 or (part == "copulas" and _modify(draft, least, most)):
+        if least <= 0 or (modified and _modify(draft, least, most)):
             draft.add(draft.fill(found.text, a=attribute), found.words + found.more + 1)
             draft.use(found)
             return True

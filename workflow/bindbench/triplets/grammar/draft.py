@@ -108,10 +108,10 @@ class Draft:
             available |= Need.weather if self.phrases["weather"] else 0
         return int(available)
 
-    def draw(self, pool: Pool, low: int, high: int, also: int = 0) -> Fragment | None:
+    def draw(self, pool: Pool, low: int, high: int) -> Fragment | None:
         """As `Pool.draw`; no fragment of several words twice in a sentence."""
         for _ in range(REPEATS):
-            found = pool.draw(self.generator, low, high, (self.available & ~self.told) | also)
+            found = pool.draw(self.generator, low, high, self.available & ~self.told)
             if found is None or found.text not in self.used:
                 return found
         return None

@@ -22,16 +22,15 @@ class Need(IntFlag):
     indoor = 4
     outdoor = 8
     two = 16  # exactly two things in the sentence
-    becomes = 32  # an adjective that one can turn
+    adjacent = 32  # attributes stand before their objects
     notime = 64
     noweather = 128
     place = 256
     when = 512
     weather = 1024
-    adjacent = 2048  # attributes stand before their objects
 
 
-FLAGS = ("movable", "made", "indoor", "outdoor", "two", "becomes", "notime", "noweather", "adjacent")
+FLAGS = ("movable", "made", "indoor", "outdoor", "two", "notime", "noweather", "adjacent")
 CONTEXT = {
     "place": Need.place,
     "when": Need.when,

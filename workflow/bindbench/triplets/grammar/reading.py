@@ -21,8 +21,9 @@ FORMS = ("clause", "observer", "note", "existential", "inverted", "nominal", "re
 PARTS = (
     "labels", "note", "see", "joint", "that", "report", "links verbal", "links and", "links joint", "links spatial",
     "links second", "predicates", "modifiers", "modifiers of both", "adverbials", "where", "tails", "tails context",
-    "endings", "copulas", "relatives", "conjunctions", "references", "respective predicate",
-    "respective appositive", "respective clause", "distractors after", "distractors before", "distractors between",
+    "endings", "copulas", "copulas of change", "relatives", "relatives of change", "conjunctions", "references",
+    "respective predicate", "respective appositive", "respective clause", "distractors after", "distractors before",
+    "distractors between",
 )  # fmt: skip
 NEEDED = ("labels", "that", "report", "tails")  # parts that a register has of its own
 # How often a register's own lines stand in its pools, for one of its group or of all.
