@@ -83,7 +83,7 @@ class Draft:
         self.pieces: list[str] = []
         self.written = 0
         self.distracted = 0  # distractors written
-        self.used: set[str] = set()  # texts of the fragments with several words
+        self.used: set[str] = set()  # texts of fragments with several words, and names
         self.told = 0  # bits of the context that the sentence has told
         self.references: tuple[str, ...] = ()
         self.determiner = _determiner(self)
@@ -218,6 +218,15 @@ def _clock(draft: Draft) -> str:
     return f"{int(draft.generator.random() * 16) + 6:02d}:{int(draft.generator.random() * 60):02d}"
 
 
+def _name(draft: Draft) -> str:
+    """A first name that the sentence has not used."""
+    while True:
+        name = NAMES[int(draft.generator.random() * len(NAMES))]
+        if name not in draft.used:
+            draft.used.add(name)
+            return name
+
+
 _MAKERS: dict[str, Callable[[Draft], str]] = {
     "n": lambda draft: str(11 + int(draft.generator.random() * 880)),
     "m": lambda draft: str(2 + int(draft.generator.random() * 8)),
@@ -226,7 +235,7 @@ _MAKERS: dict[str, Callable[[Draft], str]] = {
     "date": lambda draft: str(1 + int(draft.generator.random() * 28)),
     "day": _one_of(DAYS),
     "month": _one_of(MONTHS),
-    "name": _one_of(NAMES),
+    "name": _name,
     "surname": _one_of(SURNAMES),
     "place": lambda draft: draft.phrases["place"],
     "when": lambda draft: draft.phrases["when"],
