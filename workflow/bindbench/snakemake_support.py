@@ -112,9 +112,12 @@ def measured_splits(settings: Config) -> list[str]:
 
 
 def resource_files(settings: Triplets) -> list[Path]:
-    """Every list of triplets.generation.resources."""
+    """Every list of triplets.generation.resources that the backend reads; those of the grammar only for itself."""
     folder = resolve(settings.generation.resources)
-    return sorted(path for path in folder.rglob("*") if path.suffix in (".csv", ".txt"))
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (".csv", ".txt"))
+    if settings.generation.backend == "grammar":
+        return files
+    return [path for path in files if path.parent == folder and path.name != "objects.csv"]
 
 
 def prompt_files() -> list[Path]:

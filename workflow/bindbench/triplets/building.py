@@ -10,6 +10,7 @@ ended: words counted, number of the next attempt, word lists of the round.
 """
 
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -225,7 +226,7 @@ def _of_model(
         number = state.next_index // each
         begin_round(state, controls, settings)
         left = settings.requests_per_round - number % settings.requests_per_round
-        wanted = -(-(target - state.usage.accepted) // max(1, int(each * hoped_acceptance(state))))
+        wanted = math.ceil((target - state.usage.accepted) / (each * hoped_acceptance(state)))
         asked = [
             request_number(number + step, construction, state.guidance, controls, settings)
             for step in range(min(left, wanted))
