@@ -4,7 +4,9 @@ Tokens, instruction, pooling, the cut to the first dimensions and the norm are t
 trained is what is measured (B.5: all inputs use the model's default instruction).
 """
 
+import shutil
 import sys
+from pathlib import Path
 
 import torch
 from torch.nn import functional
@@ -15,7 +17,7 @@ from ..embedders import sources
 from ..embedders.loading import Model, library_versions, load
 from ..errors import UserError
 
-__all__ = ["Model", "base_entry", "base_identity", "encode", "library_versions", "load_base"]
+__all__ = ["Model", "base_entry", "base_identity", "encode", "library_versions", "load_base", "merge", "token_counts"]
 
 
 def base_entry(entry: Embedder, run: Run) -> Embedder:
@@ -57,7 +59,7 @@ def _checkpoint_gradients(model: Model) -> None:
     if not getattr(network, "supports_gradient_checkpointing", False):
         print(f"{model.name}: has no gradient checkpointing; trained without", file=sys.stderr)
         return
-    network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    network.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
     for module in network.modules():
         # Only the layers themselves are told that they train: the dropout inside them stays off.
         module.training = bool(getattr(module, "gradient_checkpointing", False))
@@ -69,3 +71,41 @@ def encode(model: Model, features: dict) -> torch.Tensor:
 
     output = model.network(batch_to_device(features, model.network.device))["sentence_embedding"].float()
     return functional.normalize(output[:, : model.entry.dimensions], dim=1)
+
+
+def token_counts(features: dict) -> list[int]:
+    """Tokens of each text, without padding."""
+    if "cu_seq_lens_q" in features:  # flash attention: texts behind one another, unpadded
+        return features["cu_seq_lens_q"].diff().tolist()
+    return features["attention_mask"].sum(dim=1).tolist()
+
+
+def merge(entry: Embedder, name: str, adapter: Path, folder: Path) -> None:
+    """Writes the embedder with the adapter added to its weights: an ordinary sentence-transformers folder.
+
+    Merged in float32, written in the entry's precision. Limits that the entry sets (tokens, pixels) are not written: an entry
+    of the merged model says its own. Raises UserError for an adapter of another model, a folder that is there already, and
+    whatever `loading.load` raises.
+    """
+    from peft import PeftModel
+
+    from .lora import module_of, read_adapter, without_future_warnings
+
+    if folder.exists():
+        raise UserError(f"{folder}: is there already; delete it, or give another folder")
+    weights, _ = read_adapter(adapter)
+    plain = {"dtype": "float32", "adapter": None, "max_tokens": None, "min_pixels": None, "max_pixels": None}
+    network = load(entry.model_copy(update=plain), "cpu", name).network
+    modules = dict(network.transformers_model.named_modules())
+    for weight in weights:
+        place = module_of(weight)
+        if place is None or place[0] not in modules:
+            raise UserError(
+                f"{adapter}: was trained on another model than {name} (has weights unknown to it: {weight})"
+            )
+    with without_future_warnings():
+        PeftModel.from_pretrained(network.transformers_model, str(adapter)).merge_and_unload()
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    network.to(getattr(torch, entry.dtype)).save(str(unfinished), create_model_card=False)
+    unfinished.rename(folder)

@@ -5,6 +5,7 @@ its negatives hold the same words: one length stands for all three.
 """
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ import pyarrow as pa
 
 from ..errors import UserError
 from ..tables import TRIPLETS, read_table
+
+Length = tuple[int, int]  # tokens of the positive and of the query
 
 
 class Example(NamedTuple):
@@ -41,7 +44,7 @@ def read_examples(path: Path, count: int | None, seed: int, key: str, all_if_few
     return [Example(**row) for row in table.select(Example._fields).to_pylist()]
 
 
-def training_batches(lengths: list[int], size: int, seed: int, epoch: int) -> list[list[int]]:
+def training_batches(lengths: Sequence[Length], size: int, seed: int, epoch: int) -> list[list[int]]:
     """Indices of one epoch in batches of examples of like length, the batches in random order.
 
     Examples of equal length are mixed anew in every epoch. The batch of the longest comes first: what does not fit into
@@ -50,14 +53,14 @@ def training_batches(lengths: list[int], size: int, seed: int, epoch: int) -> li
     draw = random.Random(f"bindbench/finetune/batches/{seed}/{epoch}")
     order = list(range(len(lengths)))
     draw.shuffle(order)
-    order.sort(key=lambda index: -lengths[index])
+    order.sort(key=lambda index: lengths[index], reverse=True)
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     rest = batches[1:]
     draw.shuffle(rest)
     return batches[:1] + rest
 
 
-def steps_of(lengths: list[int], size: int, accumulate: int, seed: int, epochs: int) -> list[list[list[int]]]:
+def steps_of(lengths: Sequence[Length], size: int, accumulate: int, seed: int, epochs: int) -> list[list[list[int]]]:
     """All steps of a run: of each step its batches. An epoch's last step may have fewer of them."""
     steps = []
     for epoch in range(epochs):

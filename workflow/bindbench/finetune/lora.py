@@ -10,6 +10,7 @@ An adapter is a folder as PEFT writes it: adapter_model.safetensors and adapter_
 import json
 import re
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -59,10 +60,17 @@ def add_adapter(network: nn.Module, name: str, rank: int, alpha: float, seed: in
     targets = target_modules(network, name)
     config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=0.0, bias="none", target_modules=targets)
     network.requires_grad_(False)
-    with torch.random.fork_rng(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # PEFT asks transformers in a way that ends with version 6
+    with torch.random.fork_rng(), without_future_warnings():
         torch.manual_seed(seed)
         return get_peft_model(network, config)
+
+
+@contextmanager
+def without_future_warnings():
+    """PEFT asks transformers for its checkpointing in a way that ends with version 6: nothing a user could mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 def trainable(network: nn.Module) -> dict[str, nn.Parameter]:

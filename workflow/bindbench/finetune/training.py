@@ -30,7 +30,7 @@ from ..errors import UserError
 from ..files import csv_text, progress, sha256_of_file, write_json, write_text
 from . import processes as several
 from .attention import attention_loss, attention_modules, recorded_attentions, word_pairs
-from .base import Model, base_entry, base_identity, encode, library_versions, load_base
+from .base import Model, base_entry, base_identity, encode, library_versions, load_base, token_counts
 from .batches import Example, read_examples, steps_of
 from .checkpoints import restore, write_checkpoint
 from .lines import neutral_texts, scale_adapter, sweep
@@ -43,6 +43,7 @@ HEADER = [
 # What may change without a new training: it changes no weight.
 NOT_TRAINED = {"checkpoint_minutes", "validate_every", "lines_alpha"}
 NEUTRAL_TEXTS = 500
+TEXTS_AT_ONCE = 256
 
 
 def triplet_hinge(query: torch.Tensor, positive: torch.Tensor, negatives: torch.Tensor, margin: float) -> torch.Tensor:
@@ -96,7 +97,7 @@ def finetune(
     trainee = prepare(model, run)
     weights = trainable(model.network)
     optimizer = torch.optim.AdamW(weights.values(), lr=run.learning_rate, weight_decay=run.weight_decay)
-    lengths = [batch_length(example) for example in examples]
+    lengths = lengths_of(model, examples)
     steps = steps_of(lengths, run.batch_size, run.accumulate, run.seed, run.epochs)
 
     torch.manual_seed(run.seed)
@@ -137,6 +138,19 @@ def finetune(
                 saved = time.monotonic()
     if processes.writes:
         _finish(trainee, entry, name, adapted, held, len(examples), len(steps), record, checkpoint, folder)
+
+
+def lengths_of(model: Model, examples: list[Example]) -> list[tuple[int, int]]:
+    """By what examples are sorted into batches: the tokens of the positive, then those of the query.
+
+    Negatives hold the positive's words. Sorted by letters instead, 13 to 15 % of what is computed is padding; so, 1 to 3 %.
+    """
+    lengths = []
+    for start in progress(range(0, len(examples), TEXTS_AT_ONCE), f"Tokens for {model.name}", unit="batch"):
+        part = examples[start : start + TEXTS_AT_ONCE]
+        columns = ([example.positive for example in part], [example.query for example in part])
+        lengths += zip(*(token_counts(model.tokens(texts)) for texts in columns), strict=True)
+    return lengths
 
 
 def prepare(model: Model, run: Run) -> Trainee:
@@ -189,21 +203,16 @@ def _encode(
     """Vectors of the texts, and the attention loss of those that hold the bindings: the first of them, one for each."""
     model, run = trainee.model, trainee.run
     features = model.tokens(texts)
-    mask = features["attention_mask"]
-    record["tokens"] += int(mask.sum())
-    record["padding"] += mask.numel() - int(mask.sum())
+    counted = sum(token_counts(features))
+    record["tokens"] += counted
+    record["padding"] += features["input_ids"].numel() - counted
     if not run.attention_weight:
         return encode(model, features), None
     words = locate_words(model, list(zip(texts, bindings, strict=False)))
-    pairs = word_pairs(words, mask).to(model.network.device)
+    pairs = word_pairs(words, features["attention_mask"]).to(model.network.device)
     with recorded_attentions(trainee.attention, trainee.layers) as attentions:
         vectors = encode(model, features)
     return vectors, attention_loss(attentions, pairs, run.attention_margin, trainee.layers)
-
-
-def batch_length(example: Example) -> int:
-    """By what examples are sorted into batches: letters, which follow tokens closely and cost nothing."""
-    return len(example.positive)
 
 
 def texts_of(batch: list[Example]) -> tuple[list[str], list[str]]:
