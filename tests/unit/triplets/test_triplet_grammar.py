@@ -119,6 +119,20 @@ def test_articles_agree_and_no_word_stands_twice_in_a_row(answers):
             assert not any(a == b for a, b in pairwise(words)), proposal.positive
 
 
+def test_no_phrase_stands_twice_in_a_sentence(answers):
+    for made in answers.values():
+        for _, proposal in made:
+            for phrase in (
+                "few steps",
+                "half hidden",
+                "our guide",
+                "rarely noticed",
+                "easy to find",
+                "the night shift",
+            ):
+                assert proposal.positive.lower().count(phrase) <= 1, proposal.positive
+
+
 def test_punctuation_and_capitals_are_those_of_one_sentence(answers):
     for made in answers.values():
         for _, proposal in made:

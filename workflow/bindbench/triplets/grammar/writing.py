@@ -1,8 +1,9 @@
 """The plan of a sentence: opening, core and ending, tried until register, opener, length and distance (B.3) are all met."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, pairwise
 from operator import eq
 from random import Random
 
@@ -17,6 +18,7 @@ from .words import draw_words
 ATTEMPTS = 60  # sentences tried for one specification
 ATTEMPTS_PER_WORDS = 20  # with the same objects and attributes
 PLACED = 0.5  # chance that the place follows an opening that does not tell it: "Curiously, at the market, ..."
+LIGHT = frozenset({"the", "which", "that", "had", "has", "have", "was", "were"})  # these may repeat with what follows
 _WORD = re.compile(r"[\w'-]+")
 
 
@@ -85,7 +87,7 @@ def finished(pieces: list[str]) -> str:
 
 
 def _exact(text: str, draft: Draft) -> bool:
-    """Whether objects, attributes and back-references appear once, no fragment twice, and no word twice in a row."""
+    """Whether objects, attributes and back-references appear once, no word twice in a row, no phrase twice."""
     found = _WORD.findall(text.lower())
     if any(map(eq, found, islice(found, 1, None))):
         return False
@@ -95,5 +97,15 @@ def _exact(text: str, draft: Draft) -> bool:
     for reference in draft.references:
         if text.count(reference) != 1:
             return False
-    several = [piece for piece in draft.pieces if " " in piece]
-    return len(set(several)) == len(several)
+    return not _repeats_itself(found)
+
+
+def _repeats_itself(found: list[str]) -> bool:
+    """Whether two words that say something stand together twice: "our guide showed us what our guide had praised"."""
+    pairs = list(pairwise(found))
+    if len(set(pairs)) == len(pairs):
+        return False
+    return any(
+        count > 1 and len(first) > 2 and len(second) > 4 and first not in LIGHT
+        for (first, second), count in Counter(pairs).items()
+    )
