@@ -27,7 +27,6 @@ wildcard_constraints:
     shard=r"[0-9]+",
     model=model_names(),
     construction="|".join(settings.triplets.counts),
-    split="[a-z_]+",
 
 
 include: "rules/questions.smk"

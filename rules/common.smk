@@ -195,27 +195,18 @@ def triplet_shards(ending):
     ]
 
 
-def triplet_pairs():
-    """Models that read text, each with the splits that have examples and are not for training."""
+def measured_splits():
     return [
-        (model, split)
-        for model in settings.models
-        if "text" in settings.embedders[model].modalities
+        f"<results>/triplets/{split}.parquet"
         for split in support.measured_splits(settings)
     ]
 
 
-def triplet_scores():
+def text_models():
     return [
-        f"<results>/triplets/scores/{model}/{split}.parquet"
-        for model, split in triplet_pairs()
-    ]
-
-
-def triplet_facts():
-    return [
-        f"<results>/embeddings/{model}/triplets.{split}.json"
-        for model, split in triplet_pairs()
+        model
+        for model in settings.models
+        if "text" in settings.embedders[model].modalities
     ]
 
 

@@ -159,15 +159,15 @@ rule export_triplets:
 
 rule embed_triplets:
     input:
-        examples="<results>/triplets/{split}.parquet",
+        splits=measured_splits(),
         weights=embedder_folder,
     output:
-        embeddings="<results>/embeddings/{model}/triplets.{split}.parquet",
-        facts="<results>/embeddings/{model}/triplets.{split}.json",
+        embeddings="<results>/embeddings/{model}/triplets.text.parquet",
+        facts="<results>/embeddings/{model}/triplets.text.json",
     log:
-        "<logs>/embed_triplets/{model}.{split}.log",
+        "<logs>/embed_triplets/{model}.log",
     benchmark:
-        "<benchmarks>/embed_triplets/{model}.{split}.jsonl"
+        "<benchmarks>/embed_triplets/{model}.jsonl"
     conda:
         "../envs/embed.yaml"
     threads: 8
@@ -180,23 +180,23 @@ rule embed_triplets:
         config=embedder_config,
         version=VERSIONS["embedding"],
     message:
-        "Embedding the triplets of {wildcards.split} with {wildcards.model}"
+        "Embedding the triplets with {wildcards.model}"
     shell:
-        "python -m bindbench embed-triplets --examples {input.examples:q} --embeddings {output.embeddings:q}"
+        "python -m bindbench embed-triplets --splits {input.splits:q} --embeddings {output.embeddings:q}"
         " --model {wildcards.model:q} --cache {params.cache:q} --threads {threads}"
         " --config {params.config:q} --version {params.version} 2> {log:q}"
 
 
 rule score_triplets:
     input:
-        examples="<results>/triplets/{split}.parquet",
-        embeddings="<results>/embeddings/{model}/triplets.{split}.parquet",
+        splits=measured_splits(),
+        embeddings="<results>/embeddings/{model}/triplets.text.parquet",
     output:
-        scores="<results>/triplets/scores/{model}/{split}.parquet",
+        scores="<results>/triplets/scores/{model}.parquet",
     log:
-        "<logs>/score_triplets/{model}.{split}.log",
+        "<logs>/score_triplets/{model}.log",
     benchmark:
-        "<benchmarks>/score_triplets/{model}.{split}.jsonl"
+        "<benchmarks>/score_triplets/{model}.jsonl"
     conda:
         "../envs/questions.yaml"
     threads: 1
@@ -206,16 +206,18 @@ rule score_triplets:
     params:
         version=VERSIONS["triplet_accuracy"],
     message:
-        "Scoring {wildcards.model} on the triplets of {wildcards.split}"
+        "Scoring {wildcards.model} on the triplets"
     shell:
-        "python -m bindbench score-triplets --examples {input.examples:q} --embeddings {input.embeddings:q}"
+        "python -m bindbench score-triplets --splits {input.splits:q} --embeddings {input.embeddings:q}"
         " --scores {output.scores:q} 2> {log:q}"
 
 
 rule tabulate_triplets:
     input:
-        scores=triplet_scores(),
-        facts=triplet_facts(),
+        scores=expand("<results>/triplets/scores/{model}.parquet", model=text_models()),
+        facts=expand(
+            "<results>/embeddings/{model}/triplets.text.json", model=text_models()
+        ),
         costs=triplet_shards(".json"),
     output:
         table=report(
@@ -237,11 +239,12 @@ rule tabulate_triplets:
         runtime=10,
     params:
         config=stage_config("tables"),
+        models=text_models(),
         behind=config_of_triplets(),
         version=VERSIONS["triplet_accuracy"],
     message:
         "Making the table of triplet accuracy"
     shell:
-        "python -m bindbench tabulate-triplets --scores {input.scores:q} --facts {input.facts:q} --costs {input.costs:q}"
+        "python -m bindbench tabulate-triplets --scores {input.scores:q} --models {params.models:q} --facts {input.facts:q} --costs {input.costs:q}"
         " --table {output.table:q} --manifest {output.manifest:q} --config {params.config:q} --behind {params.behind:q}"
         " 2> {log:q}"

@@ -362,7 +362,7 @@ def embed_triplets(options) -> None:
     from .embedders.embed import embed_texts
     from .triplets.accuracy import triplet_texts
 
-    texts = triplet_texts(options.examples)
+    texts = triplet_texts(options.splits)
     embed_texts(
         *(options.config, options.model, texts, options.cache, options.embeddings, options.version),
         threads=options.threads,
@@ -372,7 +372,7 @@ def embed_triplets(options) -> None:
 def score_triplets(options) -> None:
     from .triplets.accuracy import score_triplets
 
-    score_triplets(options.examples, options.embeddings, options.scores)
+    score_triplets(options.splits, options.embeddings, options.scores)
 
 
 def tabulate_triplets(options) -> None:
@@ -382,7 +382,7 @@ def tabulate_triplets(options) -> None:
     from .services.costs import read_costs
     from .triplets.accuracy import tabulate_accuracy
 
-    scores = {(path.parent.name, path.stem): path for path in options.scores}
+    scores = dict(zip(options.models, options.scores, strict=True))
     tabulate_accuracy(scores, options.config, options.table)
     write_manifest(options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs))
 
@@ -402,7 +402,7 @@ EMBED = [
     VERSION,
 ]
 
-EXAMPLES = path("--examples", "table of examples")
+MEASURED = paths("--splits", "tables of examples, named by their split")
 PROPOSE = [
     ("--construction", {"choices": CONSTRUCTIONS, "required": True, "help": "one of the seven"}),
     ("--shard", {"type": int, "required": True, "help": "index of the shard, for the log"}),
@@ -649,18 +649,19 @@ COMMANDS = [
         ],
         export_triplets,
     ),
-    ("embed-triplets", "Embed the texts of triplets.", [EXAMPLES, *EMBED], embed_triplets),
+    ("embed-triplets", "Embed the texts of triplets.", [MEASURED, *EMBED], embed_triplets),
     (
         "score-triplets",
         "Score one model's embeddings of triplets.",
-        [EXAMPLES, path("--embeddings", "table of embeddings"), path("--scores", "table to write")],
+        [MEASURED, path("--embeddings", "table of embeddings"), path("--scores", "table to write")],
         score_triplets,
     ),
     (
         "tabulate-triplets",
         "Make the table of triplet accuracy.",
         [
-            paths("--scores", "tables of scores, MODEL/SPLIT.parquet"),
+            SCORES,
+            MODELS,
             paths("--facts", "records beside the embeddings"),
             paths("--costs", "records beside the shards"),
             path("--table", "CSV to write"),

@@ -210,6 +210,7 @@ TRIPLET_SCORES = Table(
     ("example",),
     (
         Column("example", pa.string(), "id"),
+        Column("split", pa.string(), "test, or the held-out construction"),
         Column("construction", pa.string(), "one of the seven of B.2"),
         Column("positive", pa.float32(), "cosine of the query with the positive"),
         Column("attribute_negative", pa.float32(), "cosine of the query with the attribute negative"),

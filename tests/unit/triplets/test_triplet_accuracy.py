@@ -19,7 +19,7 @@ def examples(tmp_path):
 
 
 def embeddings(examples, tmp_path, vectors):
-    items = list(triplet_texts(examples))
+    items = list(triplet_texts([examples]))
     rows_ = [{"item": item, "embedding": vector} for item, vector in zip(items, vectors, strict=True)]
     write_table(embeddings_table(len(vectors[0])), rows_, tmp_path / "vectors.parquet")
     return tmp_path / "vectors.parquet"
@@ -30,7 +30,7 @@ def unit(vectors):
 
 
 def test_four_texts_of_each_example_are_embedded(examples):
-    texts = triplet_texts(examples)
+    texts = triplet_texts([examples])
     row = read_table(TRIPLETS, examples).to_pylist()[3]
     assert len(texts) == 80
     for role in ("query", "positive", "attribute_negative", "object_negative"):
@@ -39,7 +39,7 @@ def test_four_texts_of_each_example_are_embedded(examples):
 
 def test_similarities_are_cosines_with_the_query(examples, tmp_path):
     vectors = unit(np.random.default_rng(0).normal(size=(80, 8)))
-    score_triplets(examples, embeddings(examples, tmp_path, vectors), tmp_path / "scores.parquet")
+    score_triplets([examples], embeddings(examples, tmp_path, vectors), tmp_path / "scores.parquet")
     scores = read_table(TRIPLET_SCORES, tmp_path / "scores.parquet")
     cube = vectors.reshape(20, 4, 8).astype(np.float64)
     for column, name in enumerate(("positive", "attribute_negative", "object_negative"), 1):
@@ -49,8 +49,8 @@ def test_similarities_are_cosines_with_the_query(examples, tmp_path):
 
 def test_equal_vectors_tie_and_a_tie_is_wrong(examples, tmp_path):
     vectors = np.repeat(unit(np.random.default_rng(1).normal(size=(20, 64))), 4, axis=0)
-    score_triplets(examples, embeddings(examples, tmp_path, vectors), tmp_path / "scores.parquet")
-    tabulate_accuracy({("bag", "test"): tmp_path / "scores.parquet"}, Tables(), tmp_path / "table.csv")
+    score_triplets([examples], embeddings(examples, tmp_path, vectors), tmp_path / "scores.parquet")
+    tabulate_accuracy({"bag": tmp_path / "scores.parquet"}, Tables(), tmp_path / "table.csv")
     table = list(csv.DictReader((tmp_path / "table.csv").open()))[1:]
     assert {row["accuracy"] for row in table} == {"0.00"} and {row["tied"] for row in table} == {"100.00"}
 
@@ -60,7 +60,7 @@ def test_embeddings_of_other_examples_are_refused(examples, tmp_path):
     path = embeddings(examples, tmp_path, vectors)
     write_table(TRIPLETS, rows("pair_swap", 20), examples)
     with pytest.raises(UserError, match=r"not the embeddings of .*; delete it and run again"):
-        score_triplets(examples, path, tmp_path / "scores.parquet")
+        score_triplets([examples], path, tmp_path / "scores.parquet")
 
 
 def scores_table(path, margins):
@@ -68,7 +68,7 @@ def scores_table(path, margins):
     write_table(
         TRIPLET_SCORES,
         [
-            {"example": f"{i}", "construction": "pair_swap" if i % 2 else "predicative", "positive": 0.5,
+            {"example": f"{i}", "split": "test", "construction": "pair_swap" if i % 2 else "predicative", "positive": 0.5,
              "attribute_negative": 0.5 - a, "object_negative": 0.5 - o}
             for i, (a, o) in enumerate(margins)
         ],
@@ -79,9 +79,10 @@ def scores_table(path, margins):
 
 def test_accuracy_counts_both_triplets_of_every_example(tmp_path):
     path = scores_table(tmp_path / "s.parquet", [(0.1, 0.1), (0.1, -0.1), (0.1, 0.0), (-0.1, -0.1)])
-    tabulate_accuracy({("m", "test"): path}, Tables(), tmp_path / "t.csv")
+    tabulate_accuracy({"m": path}, Tables(), tmp_path / "t.csv")
     table = list(csv.DictReader((tmp_path / "t.csv").open()))
     assert table[0]["model"] == "chance" and table[0]["accuracy"] == "50.00"
+    assert {row["split"] for row in table[1:]} == {"test"}
     cells = {(row["construction"], row["negative"]): row for row in table[1:]}
     assert cells["all", "both"]["accuracy"] == "50.00" and cells["all", "both"]["triplets"] == "8"
     assert cells["all", "attribute_negative"]["accuracy"] == "75.00"

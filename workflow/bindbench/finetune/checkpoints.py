@@ -46,7 +46,10 @@ def restore(root: Path, identity: dict, weights: dict[str, torch.Tensor], optimi
     Returns its step and record; None where there is none. Broken ones are reported on standard error and removed.
     """
     for path in reversed(_paths(root, identity)):
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:  # another process of this training found it broken first
+            continue
         step, digest = _NAME.fullmatch(path.name).groups()
         if sha256(data) != digest:
             print(f"{path}: does not match its checksum; removed, the one before it is used", file=sys.stderr)

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from tqdm import tqdm
 
 from ..config.embedders import Embedder
 from ..config.finetuning import Run
@@ -112,32 +113,37 @@ def finetune(
     if processes.writes:
         record["before"] = record["before"] or validate(model, held, run.margin)
         write_text(folder / "log.csv", csv_text(HEADER, record["log"]))
-    with progress(None, f"Finetuning {run.base} ({name})", total=len(steps), unit="step") as line:
+    with _progress(f"Finetuning {run.base} ({name})", len(steps), processes) as line:
         line.update(done)
         for step, batches in enumerate(steps[done:], start=done + 1):
-            before_step = time.monotonic()
+            began = time.monotonic()
             loss = train_step(trainee, [[examples[i] for i in batch] for batch in batches], record, processes)
             loss = several.sum_gradients(list(weights.values()), loss, processes)
             if not np.isfinite(loss):
                 raise UserError(f"{key}: the loss of step {step} is not a number; lower learning_rate, or use float32")
             optimizer.step()
             optimizer.zero_grad()
+            line.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+            line.update()
             if not processes.writes:
                 continue
-            speed = sum(map(len, batches)) / (time.monotonic() - before_step)
+            speed = sum(map(len, batches)) / (time.monotonic() - began)
             row = [step, round(loss, 6), run.learning_rate, round(speed, 2), "", ""]
             if run.validate_every and step % run.validate_every == 0 and step < len(steps):
                 row[4:] = _rounded(validate(model, held, run.margin))
             record["log"].append(row)
             with (folder / "log.csv").open("a", encoding="utf-8") as file:
                 file.write(csv_text(row, []))
-            line.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-            line.update()
             if time.monotonic() - saved > run.checkpoint_minutes * 60 and step < len(steps):
                 checkpoint(step)
                 saved = time.monotonic()
     if processes.writes:
         _finish(trainee, entry, name, adapted, held, len(examples), len(steps), record, checkpoint, folder)
+
+
+def _progress(what: str, total: int, processes: several.Processes):
+    """The progress line of the process that writes; of the others a silent one."""
+    return progress(None, what, total, "step") if processes.writes else tqdm(total=total, disable=True)
 
 
 def lengths_of(model: Model, examples: list[Example]) -> list[tuple[int, int]]:
