@@ -19,7 +19,7 @@ SURNAMES = (
     "Ashworth", "Brandt", "Kowalski", "Holloway", "Ibsen", "Larsen", "Quigley", "Sato", "Thackeray",
 )  # fmt: skip
 REPEATS = 4  # draws of a fragment that stands in the sentence already
-SHORTER_AFTER, TIGHT_AFTER, ROOM_AFTER = 3, 4, 12  # failed sentences before the plan gives way
+AIMED_UNTIL, SHORTER_AFTER, TIGHT_AFTER, ROOM_AFTER = 6, 3, 4, 15  # failed sentences before the plan gives way
 TOLD = 0.8  # chance that the time, and then the weather, goes with the place
 BY_DAY, DARK = ("bright sunshine",), ("dawn", "dusk", "evening", "night")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -72,9 +72,12 @@ class Draft:
 
     def restart(self, failures: int) -> None:
         """An empty sentence of the same words. Where several failed, the place is told in fewer words and the length may
-        exceed the band by the words that B.3 allows. tight: of the fragments rather the short ones are taken.
+        exceed the band by the words that B.3 allows. tight: of the fragments rather the short ones are taken. At first a
+        length within the band is aimed at, since sentences otherwise fill it to its end.
         """
         self.low, self.high = self.specification.length
+        if failures < AIMED_UNTIL:
+            self.high -= int(self.generator.random() * (self.high - self.low + 1))
         self.tight = failures > TIGHT_AFTER
         if failures > ROOM_AFTER:
             self.high += MORE
