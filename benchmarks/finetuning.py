@@ -26,7 +26,7 @@ from bindbench.config.triplets import Generation  # noqa: E402
 from bindbench.finetune.base import load_base  # noqa: E402
 from bindbench.finetune.batches import Example, read_examples, steps_of  # noqa: E402
 from bindbench.finetune.lora import add_adapter, trainable  # noqa: E402
-from bindbench.finetune.training import lengths_of, prepare, train_step  # noqa: E402
+from bindbench.finetune.training import lengths_of, new_record, prepare, train_step  # noqa: E402
 from bindbench.triplets.building import build_shard  # noqa: E402
 from machine import describe  # noqa: E402
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments  # noqa: E402
@@ -82,7 +82,7 @@ def model_of(name: str, run: Run):
 def ours(name: str, run: Run, chosen: list[Example]) -> tuple[float, float]:
     """CPU-seconds of an epoch, and its share of padding."""
     model = model_of(name, run)
-    trainee, weights, record = prepare(model, run), trainable(model.network), {"tokens": 0, "padding": 0}
+    trainee, weights, record = prepare(model, run), trainable(model.network), new_record()
     optimizer = torch.optim.AdamW(weights.values(), lr=run.learning_rate, weight_decay=run.weight_decay)
     started = time.process_time()
     for batches in steps_of(lengths_of(model, chosen), run.batch_size, 1, run.seed, 1):

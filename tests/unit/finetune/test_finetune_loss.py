@@ -11,7 +11,7 @@ from bindbench.finetune.base import encode, load_base
 from bindbench.finetune.batches import read_examples, steps_of, training_batches
 from bindbench.finetune.lora import add_adapter, layer_of, target_modules, trainable
 from bindbench.finetune.processes import Processes
-from bindbench.finetune.training import batch_loss, lengths_of, prepare, train_step, triplet_hinge
+from bindbench.finetune.training import batch_loss, lengths_of, new_record, prepare, train_step, triplet_hinge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.losses import TripletDistanceMetric, TripletLoss
@@ -75,7 +75,7 @@ def test_four_texts_give_the_gradient_of_six(trainee, tables):
     six = sum(losses) / 2
     six.backward()
     expected = gradients(trainee)
-    counts = {"tokens": 0, "padding": 0}
+    counts = new_record()
     loss = train_step(trainee, [examples], counts)
     assert loss == pytest.approx(six.item(), abs=1e-6)
     for ours, theirs in zip(gradients(trainee), expected, strict=True):
@@ -89,7 +89,7 @@ def test_a_step_tokenises_four_texts_an_example(trainee, tables):
     tokens = trainee.model.tokens
     model = SimpleNamespace(tokens=lambda texts: seen.extend(texts) or tokens(texts), network=trainee.model.network)
     model.entry = trainee.model.entry
-    batch_loss(trainee._replace(model=model), examples, {"tokens": 0, "padding": 0})
+    batch_loss(trainee._replace(model=model), examples, new_record())
     assert sorted(seen) == sorted(text for example in examples for text in example[:4])
 
 
@@ -98,7 +98,7 @@ def test_accumulated_batches_make_the_step_of_one_large_one(trainee, tables):
     examples = read_examples(tables[0], None, 0, "examples")[:7]
     losses, steps = [], []
     for batches in ([examples], [examples[:3], examples[3:6], examples[6:]]):
-        losses.append(train_step(trainee, batches, {"tokens": 0, "padding": 0}))
+        losses.append(train_step(trainee, batches, new_record()))
         steps.append(gradients(trainee))
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
     assert all(torch.allclose(a, b, atol=1e-6, rtol=1e-4) for a, b in zip(*steps, strict=True))
@@ -117,7 +117,7 @@ def test_gradient_checkpointing_computes_again_and_changes_nothing(kind, tables,
         inner = next(part for name, part in model.network.named_modules() if name.endswith(names))
         passes.append(0)
         inner.register_forward_hook(lambda *_: passes.__setitem__(-1, passes[-1] + 1))
-        train_step(trainee := prepare(model, run), [examples], {"tokens": 0, "padding": 0})
+        train_step(trainee := prepare(model, run), [examples], new_record())
         found.append(gradients(trainee))
     assert passes == [2, 4]  # queries and sentences, and once more in the backward pass
     assert any(part.abs().max() > 0 for part in found[0])
@@ -126,7 +126,7 @@ def test_gradient_checkpointing_computes_again_and_changes_nothing(kind, tables,
 
 def test_the_shares_of_two_processes_are_the_whole_step(trainee, tables):
     examples = read_examples(tables[0], None, 0, "examples")[:7]
-    counts = {"tokens": 0, "padding": 0}
+    counts = new_record()
     whole, expected = train_step(trainee, [examples[:6], examples[6:]], counts), gradients(trainee)
     batches = [examples[:6], examples[6:]]  # of the second batch the second process has nothing
     shares = sum(train_step(trainee, batches, counts, Processes(rank, 2)) for rank in range(2))
@@ -141,7 +141,7 @@ def test_the_attention_loss_adds_a_second_gradient(tiny, tables, run_of):
         model = load_base(tiny, run := run_of(attention_weight=weight, attention_margin=0.5), "cpu", 1)
         add_adapter(model.network.transformers_model, "tiny", 4, 4, 0)
         trainee = prepare(model, run)
-        losses.append(train_step(trainee, [examples], {"tokens": 0, "padding": 0}))
+        losses.append(train_step(trainee, [examples], new_record()))
         found.append(gradients(trainee))
     assert losses[2] - losses[0] == pytest.approx(2 * (losses[1] - losses[0]), abs=1e-5) and losses[2] > losses[0]
     assert not all(torch.allclose(a, b) for a, b in zip(found[0], found[2], strict=True))

@@ -16,11 +16,13 @@ run equals the unbroken one to the bit on a CPU, with as many threads.
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from peft import PeftModel
 from torch import nn
 from torch.nn import functional
 from tqdm import tqdm
@@ -95,7 +97,7 @@ def finetune(
     processes = several.start(device)
     model = load_base(entry, run, processes.device, threads)
     adapted = add_adapter(model.network.transformers_model, run.base, run.rank, run.alpha, run.seed)
-    trainee = prepare(model, run)
+    trainee = prepare(model, run, key)
     weights = trainable(model.network)
     optimizer = torch.optim.AdamW(weights.values(), lr=run.learning_rate, weight_decay=run.weight_decay)
     lengths = lengths_of(model, examples)
@@ -103,7 +105,7 @@ def finetune(
 
     torch.manual_seed(run.seed)
     found = restore(folder / "checkpoints", identity, weights, optimizer)
-    done, record = found or (0, {"log": [], "seconds": 0.0, "tokens": 0, "padding": 0, "before": None, "after": None})
+    done, record = found or (0, new_record(len(examples), len(steps)))
     started, saved = time.monotonic() - record["seconds"], time.monotonic()
 
     def checkpoint(step: int) -> None:
@@ -138,7 +140,13 @@ def finetune(
                 checkpoint(step)
                 saved = time.monotonic()
     if processes.writes:
-        _finish(trainee, entry, name, adapted, held, len(examples), len(steps), record, checkpoint, folder)
+        _finish(trainee, entry, name, adapted, held, record, checkpoint, folder)
+
+
+def new_record(examples: int = 0, steps: int = 0) -> dict:
+    """What a training writes down as it goes on; checkpoints keep it. tokens, padding: of the first process's share."""
+    counts = {"examples": examples, "steps": steps, "tokens": 0, "padding": 0, "seconds": 0.0}
+    return {**counts, "log": [], "before": None, "after": None}
 
 
 def _progress(what: str, total: int, processes: several.Processes):
@@ -159,8 +167,11 @@ def lengths_of(model: Model, examples: list[Example]) -> list[tuple[int, int]]:
     return lengths
 
 
-def prepare(model: Model, run: Run) -> Trainee:
-    """Finds the layers of the attention loss, if the run asks for it. Raises UserError for a range beyond the layers."""
+def prepare(model: Model, run: Run, key: str = "finetuning.runs") -> Trainee:
+    """Finds the layers of the attention loss, if the run asks for it.
+
+    key: of the run, for messages. Raises UserError for a range beyond the layers.
+    """
     if not run.attention_weight:
         return Trainee(model, run, (), range(0))
     modules = attention_modules(model.network, model.tokens(["a cube"]), run.base)
@@ -168,7 +179,9 @@ def prepare(model: Model, run: Run) -> Trainee:
     # The paper's 18 to 26 of 36 (C.3).
     first, last = run.attention_layers or (max(1, round(count * 18 / 36)), max(1, round(count * 26 / 36)))
     if last > count:
-        raise UserError(f"attention_layers: {run.base} has {count} layers (got {first} to {last}); correct the range")
+        raise UserError(
+            f"{key}.attention_layers: {run.base} has {count} layers (got {first} to {last}); correct the range"
+        )
     return Trainee(model, run, tuple(modules), range(first, last + 1))
 
 
@@ -243,13 +256,22 @@ def _rounded(scores: dict[str, float]) -> list[float]:
     return [round(scores["accuracy"], 6), round(scores["loss"], 6)]
 
 
-def _finish(trainee, entry, name, adapted, held, examples, steps, record, checkpoint, folder) -> None:
+def _finish(
+    trainee: Trainee,
+    entry: Embedder,
+    name: str,
+    adapted: PeftModel,
+    held: list[Example],
+    record: dict,
+    checkpoint: Callable[[int], None],
+    folder: Path,
+) -> None:
     """Validates, keeps the last checkpoint, and writes adapters, log and record."""
     model, run = trainee.model, trainee.run
     if record["after"] is None:
         record["after"] = validate(model, held, run.margin)
         record["log"][-1][4:] = _rounded(record["after"])
-        checkpoint(steps)
+        checkpoint(record["steps"])
     write_text(folder / "log.csv", csv_text(HEADER, record["log"]))
     write_adapter(adapted, entry.path or entry.loader, folder / "adapter")
     alpha, rows = run.lines_alpha, None
@@ -268,9 +290,9 @@ def _finish(trainee, entry, name, adapted, held, examples, steps, record, checkp
             "base": base_identity(base_entry(entry, run), run.base),
             "trainable_parameters": sum(weight.numel() for weight in weights.values()),
             "parameters": sum(weight.numel() for weight in model.network.parameters()),
-            "examples": examples,
+            "examples": record["examples"],
             "validation_examples": len(held),
-            "steps": steps,
+            "steps": record["steps"],
             "seconds": round(record["seconds"], 1),
             "tokens": record["tokens"],
             "padding_share": round(record["padding"] / (record["tokens"] + record["padding"]), 4),
