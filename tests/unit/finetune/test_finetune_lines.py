@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import tiny_models
 import torch
 from bindbench.embedders.loading import load
 from bindbench.errors import UserError
+from bindbench.finetune import lines
 from bindbench.finetune.lines import (
     SWEEP,
     lines_factor,
@@ -19,9 +21,11 @@ from bindbench.finetune.lines import (
     scale_in_place,
     sweep,
 )
-from bindbench.finetune.lora import add_adapter, layer_of, read_adapter, write_weights
+from bindbench.finetune.lora import add_adapter, layer_of, read_adapter, target_modules, write_weights
+from bindbench.finetune.training import finetune
 from hypothesis import given
 from hypothesis import strategies as st
+from peft import PeftModel, set_peft_model_state_dict
 from safetensors.torch import load_file
 from tiny_models import SENTENCES
 
@@ -29,8 +33,6 @@ from tiny_models import SENTENCES
 @pytest.fixture(scope="module", params=["tiny", "encoder"])
 def adapted(request, tmp_path_factory):
     """An entry and an adapter with random weights in every projection of its layers, as PEFT saves it."""
-    from bindbench.finetune.lora import target_modules
-
     entry = request.getfixturevalue(request.param)
     network = load(entry, "cpu", request.param, 1).network.transformers_model
     folder = tmp_path_factory.mktemp("adapters") / request.param
@@ -86,8 +88,6 @@ def test_what_is_merged_is_the_base_and_each_layers_share_of_the_update(adapted,
 
 
 def test_peft_merges_the_scaled_adapter_to_the_same_weights(adapted, tmp_path):
-    from peft import PeftModel
-
     entry, adapter = adapted
     scale_adapter(adapter, tmp_path / "scaled", 0.2)
     network = load(entry, "cpu", "mine", 1).network.transformers_model
@@ -118,8 +118,6 @@ def test_alpha_zero_empties_the_first_layer_and_leaves_the_last(adapted, tmp_pat
 
 def test_scaled_in_memory_is_scaled_on_disk(adapted, tmp_path):
     entry, adapter = adapted
-    from peft import set_peft_model_state_dict
-
     model = load(entry, "cpu", "mine", 1)
     network = add_adapter(model.network.transformers_model, "mine", 4, 4, 0)
     set_peft_model_state_dict(network, read_adapter(adapter)[0])
@@ -183,15 +181,11 @@ class FakeAdapted:
     alpha = 1.0
 
     def disable_adapter(self):
-        from contextlib import nullcontext
-
         return nullcontext()
 
 
 @pytest.fixture
 def fake(monkeypatch):
-    from bindbench.finetune import lines
-
     monkeypatch.setattr(lines, "scale_in_place", lambda adapted, alpha: setattr(adapted, "alpha", alpha))
     return FakeAdapted()
 
@@ -235,12 +229,10 @@ def test_neutral_texts_are_single_objects_each_once():
 
 
 def test_a_run_may_choose_alpha_by_the_sweep(tiny, tables, run_of, tmp_path):
-    from bindbench.finetune.training import finetune
-
     run = run_of(lines_alpha="sweep", learning_rate=1e-2)
     finetune(run, tiny, "mine", *tables, tmp_path, "cpu", 1)
-    lines = json.loads((tmp_path / "record.json").read_text())["lines"]
-    assert len(lines["sweep"]) == 11 and lines["alpha"] in SWEEP
-    scale_adapter(tmp_path / "adapter", tmp_path / "again", lines["alpha"])
+    chosen = json.loads((tmp_path / "record.json").read_text())["lines"]
+    assert len(chosen["sweep"]) == 11 and chosen["alpha"] in SWEEP
+    scale_adapter(tmp_path / "adapter", tmp_path / "again", chosen["alpha"])
     expected, actual = (read_adapter(tmp_path / name)[0] for name in ("again", "adapter_lines"))
     assert all(torch.equal(expected[name], actual[name]) for name in expected)

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,20 +12,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_models
 import torch
 from bindbench.config.embedders import Embedder
+from bindbench.config.finetuning import Run
 from bindbench.embedders.loading import load
 from bindbench.errors import UserError
 from bindbench.finetune import training
 from bindbench.finetune.base import load_base, merge
+from bindbench.finetune.batches import read_examples
 from bindbench.finetune.lora import add_adapter, read_adapter, trainable
 from bindbench.finetune.training import finetune, validate
 from bindbench.paths import REPOSITORY
+from bindbench.tables import TRIPLETS, read_table, write_table
+from peft import PeftModel, set_peft_model_state_dict
 from safetensors.torch import load_file
 from tiny_models import SENTENCES
 
 CHILD = """
-import json, sys
+import sys
 from pathlib import Path
 from bindbench.config.embedders import Embedder
 from bindbench.config.finetuning import Run
@@ -58,8 +64,6 @@ def finished(tiny, tables, tmp_path_factory) -> tuple[Path, dict]:
     """A run from its start to its end, and its settings."""
     folder = tmp_path_factory.mktemp("finished")
     settings = {"epochs": 2, "checkpoint_minutes": OFTEN, "validate_every": 4, "lines_alpha": 0.25}
-    from bindbench.config.finetuning import Run
-
     run = Run(base="tiny", batch_size=5, learning_rate=1e-3, **settings)
     finetune(run, tiny, "mine", *tables, folder, "cpu", 1)
     return folder, settings
@@ -67,8 +71,6 @@ def finished(tiny, tables, tmp_path_factory) -> tuple[Path, dict]:
 
 def test_ten_examples_are_overfit_to_all_triplets_right(tiny, tables, run_of, tmp_path):
     run = run_of(examples=10, batch_size=10, epochs=30, learning_rate=1e-2)
-    from bindbench.tables import TRIPLETS, read_table, write_table
-
     few = tmp_path / "ten.parquet"
     write_table(TRIPLETS, read_table(TRIPLETS, tables[0]).slice(0, 10), few)
     finetune(run, tiny, "mine", few, few, tmp_path, "cpu", 1)
@@ -107,21 +109,15 @@ def test_the_adapter_loads_through_the_houses_own_loader(finished, tiny, tables,
     model = load_base(tiny, run, "cpu", 1)
     adapted = add_adapter(model.network.transformers_model, "tiny", 4, 4, 0)
     weights, _ = read_adapter(folder / "adapter")
-    from peft import set_peft_model_state_dict
-
     set_peft_model_state_dict(adapted, weights)
     assert np.array_equal(loaded.embed(SENTENCES), model.embed(SENTENCES))
     assert np.abs(loaded.embed(SENTENCES) - load(tiny, "cpu", "tiny", 1).embed(SENTENCES)).max() > 1e-4
-    from bindbench.finetune.batches import read_examples
-
     held = read_examples(tables[1], None, 0, "k")
     assert validate(loaded, held, run.margin) == record_of(folder)["validation"]["after"]
 
 
 def test_the_adapter_loads_with_peft_and_merges_into_a_folder(finished, tiny, tmp_path):
     folder, _ = finished
-    from peft import PeftModel
-
     model = load(tiny, "cpu", "tiny", 1)
     PeftModel.from_pretrained(model.network.transformers_model, str(folder / "adapter"))
     with_peft = model.embed(SENTENCES)
@@ -208,8 +204,6 @@ def test_a_broken_checkpoint_is_noticed_and_the_one_before_is_used(
     damage, finished, tiny, tables, run_of, tmp_path, capsys
 ):
     whole, settings = finished
-    import shutil
-
     shutil.copytree(whole / "checkpoints", tmp_path / "checkpoints")
     last = checkpoints_of(tmp_path)[-1]
     data = bytearray(last.read_bytes())
@@ -223,8 +217,6 @@ def test_a_broken_checkpoint_is_noticed_and_the_one_before_is_used(
 
 def test_a_finished_run_that_is_asked_for_again_trains_nothing(finished, tiny, tables, run_of, tmp_path, monkeypatch):
     """Another alpha of LiNeS changes no weight of the training."""
-    import shutil
-
     shutil.copytree(finished[0] / "checkpoints", tmp_path / "checkpoints")
     monkeypatch.setattr(training, "train_step", None)
     finetune(run_of(**finished[1] | {"lines_alpha": 0.5}), tiny, "mine", *tables, tmp_path, "cpu", 1)
@@ -236,8 +228,6 @@ def test_a_finished_run_that_is_asked_for_again_trains_nothing(finished, tiny, t
 def test_another_training_begins_anew_and_leaves_the_first_ones_checkpoints(
     change, finished, tiny, tables, run_of, tmp_path
 ):
-    import shutil
-
     shutil.copytree(finished[0] / "checkpoints", tmp_path / "checkpoints")
     before = set(checkpoints_of(tmp_path))
     finetune(run_of(**finished[1] | change | {"checkpoint_minutes": 5}), tiny, "mine", *tables, tmp_path, "cpu", 1)
@@ -265,8 +255,6 @@ def test_a_base_with_an_adapter_is_refused(tiny, finished, tables, run_of, tmp_p
 
 
 def test_a_model_of_unknown_projections_is_refused(tables, run_of, tmp_path, tmp_path_factory):
-    import tiny_models
-
     folder = tiny_models.clip(tmp_path_factory.mktemp("clip") / "clip")
     with pytest.raises(
         UserError, match=r"embedders\.clip: a CLIPModel has no attention projections that are known here"
