@@ -26,6 +26,7 @@ settings = checked_settings()
 wildcard_constraints:
     shard=r"[0-9]+",
     model=model_names(),
+    run=run_names(),
     construction="|".join(settings.triplets.counts),
 
 
@@ -36,6 +37,7 @@ include: "rules/embed.smk"
 include: "rules/score.smk"
 include: "rules/figures.smk"
 include: "rules/triplets.smk"
+include: "rules/finetune.smk"
 
 
 rule all:

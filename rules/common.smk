@@ -72,24 +72,74 @@ def vocabulary_drawings():
     return [escaped(resolve(shape)) for shape in support.drawings(settings.vocabulary)]
 
 
-def embedder_config(wildcards):
-    return stage(settings, f"embedders.{wildcards.model}")
-
-
 def embedder(wildcards):
-    return settings.embedders[wildcards.model]
+    return settings.entry_of(wildcards.model)
+
+
+def embedder_config(wildcards):
+    return canonical_json(embedder(wildcards).model_dump(mode="json"))
+
+
+def embedder_adapter(wildcards):
+    """The adapter of a finetuned model: as LiNeS has scaled it, or as it was trained."""
+    run = settings.run_of(wildcards.model)
+    folder = "adapter_lines" if run == wildcards.model else "adapter"
+    return (
+        f"<results>/finetuning/{run}/{folder}/adapter_model.safetensors" if run else []
+    )
+
+
+def adapter_argument(wildcards, input):
+    return f"--adapter {Path(input.adapter).parent}" if input.adapter else ""
+
+
+def base_of_run(wildcards):
+    return settings.embedders[settings.finetuning.runs[wildcards.run].base]
+
+
+def base_gpus(wildcards):
+    return gpus_for(base_of_run(wildcards))
+
+
+def base_files(wildcards):
+    return files_of(base_of_run(wildcards))
+
+
+def base_config(wildcards):
+    return canonical_json(base_of_run(wildcards).model_dump(mode="json"))
+
+
+def run_config(wildcards):
+    return stage(settings, f"finetuning.runs.{wildcards.run}")
+
+
+def run_names():
+    """A pattern of the runs of finetuning; one that fits nothing where there are none."""
+    return "|".join(re.escape(name) for name in settings.finetuning.runs) or "(?!)"
+
+
+def run_data(wildcards):
+    """The training split, or one of the ablations' sets."""
+    data = settings.finetuning.runs[wildcards.run].data
+    return f"<results>/triplets/{'' if data == 'train' else 'sets/'}{data}.parquet"
 
 
 def embedder_gpus(wildcards):
+    return gpus_for(embedder(wildcards))
+
+
+def gpus_for(entry):
     """A GPU for checkpoints of others; the package's own small models run anywhere."""
-    entry = embedder(wildcards)
     packaged = entry.loader not in ("sentence-transformers", "open_clip")
     return 0 if packaged or str(entry.path).startswith("resources/") else 1
 
 
 def embedder_folder(wildcards):
+    return files_of(embedder(wildcards))
+
+
+def files_of(entry):
     """Local weights as inputs, file by file: a model that was trained again is embedded again. Hub ids are no files."""
-    entry = embedder(wildcards)
     return [
         escaped(path)
         for path in support.weight_files(entry.path, entry.adapter, entry.revision)
@@ -117,7 +167,7 @@ def screening_journal():
 def is_screened():
     """Whether verdicts can leave a question out; the embedded renderer's scenes are right until somebody rejects one."""
     images = any(
-        "image" in settings.embedders[model].modalities for model in settings.models
+        "image" in settings.entry_of(model).modalities for model in settings.models
     )
     return images and (
         settings.scenes.renderer != "builtin" or bool(screening_journal())
@@ -206,7 +256,7 @@ def text_models():
     return [
         model
         for model in settings.models
-        if "text" in settings.embedders[model].modalities
+        if "text" in settings.entry_of(model).modalities
     ]
 
 

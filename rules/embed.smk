@@ -3,6 +3,7 @@ rule embed_texts:
     input:
         scenes=rules.sample_questions.output.scenes,
         weights=embedder_folder,
+        adapter=embedder_adapter,
     output:
         embeddings="<results>/embeddings/{model}/saber.text.parquet",
         facts="<results>/embeddings/{model}/saber.text.json",
@@ -20,19 +21,21 @@ rule embed_texts:
     params:
         cache=embedding_cache,
         config=embedder_config,
+        adapter=adapter_argument,
         version=VERSIONS["embedding"],
     message:
         "Embedding the captions with {wildcards.model}"
     shell:
         "python -m bindbench embed-texts --scenes {input.scenes:q} --embeddings {output.embeddings:q}"
         " --model {wildcards.model:q} --cache {params.cache:q} --threads {threads}"
-        " --config {params.config:q} --version {params.version} 2> {log:q}"
+        " {params.adapter} --config {params.config:q} --version {params.version} 2> {log:q}"
 
 
 rule embed_images:
     input:
         images=image_tables(),
         weights=embedder_folder,
+        adapter=embedder_adapter,
     output:
         embeddings="<results>/embeddings/{model}/saber.image.parquet",
         facts="<results>/embeddings/{model}/saber.image.json",
@@ -50,10 +53,11 @@ rule embed_images:
     params:
         cache=embedding_cache,
         config=embedder_config,
+        adapter=adapter_argument,
         version=VERSIONS["embedding"],
     message:
         "Embedding the images with {wildcards.model}"
     shell:
         "python -m bindbench embed-images --images {input.images:q} --embeddings {output.embeddings:q}"
         " --model {wildcards.model:q} --cache {params.cache:q} --threads {threads}"
-        " --config {params.config:q} --version {params.version} 2> {log:q}"
+        " {params.adapter} --config {params.config:q} --version {params.version} 2> {log:q}"

@@ -36,7 +36,7 @@ rule tabulate_saber:
         facts=[
             f"<results>/embeddings/{model}/saber.{modality}.json"
             for model in settings.models
-            for modality in settings.embedders[model].modalities
+            for modality in settings.entry_of(model).modalities
         ],
         questions=scored("questions"),
         scenes=scored("scenes"),

@@ -161,6 +161,7 @@ rule embed_triplets:
     input:
         splits=measured_splits(),
         weights=embedder_folder,
+        adapter=embedder_adapter,
     output:
         embeddings="<results>/embeddings/{model}/triplets.text.parquet",
         facts="<results>/embeddings/{model}/triplets.text.json",
@@ -178,13 +179,14 @@ rule embed_triplets:
     params:
         cache=embedding_cache,
         config=embedder_config,
+        adapter=adapter_argument,
         version=VERSIONS["embedding"],
     message:
         "Embedding the triplets with {wildcards.model}"
     shell:
         "python -m bindbench embed-triplets --splits {input.splits:q} --embeddings {output.embeddings:q}"
         " --model {wildcards.model:q} --cache {params.cache:q} --threads {threads}"
-        " --config {params.config:q} --version {params.version} 2> {log:q}"
+        " {params.adapter} --config {params.config:q} --version {params.version} 2> {log:q}"
 
 
 rule score_triplets:

@@ -61,6 +61,7 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "triplet_splits": {"digest": _triplet_splits(vocabulary, folder)},
         "triplet_card": {"digest": _triplet_card(vocabulary, folder)},
         "triplet_accuracy": {"digest": _triplet_accuracy(folder)},
+        "finetuning": {"numbers": _finetuning(folder)},
     }
 
 
@@ -251,6 +252,20 @@ def _triplet_accuracy(folder: Path) -> str:
     settings = Tables(bootstrap_samples=100)
     tabulate_accuracy({"fixed": folder / "triplet_scores.parquet"}, settings, folder / "accuracy.csv")
     return sha256((folder / "accuracy.csv").read_text())
+
+
+def _finetuning(folder: Path) -> list[float]:
+    """The losses of three steps of MiniLM, and the accuracy before and after."""
+    from bindbench.config.finetuning import Run
+    from bindbench.finetune.training import finetune
+
+    table = folder / "pair_swap.made_up"
+    run = Run(base="minilm", examples=12, batch_size=4, learning_rate=1e-2, validation_examples=8)
+    finetune(run, DEFAULT_EMBEDDERS["minilm"], "recorded", table, table, folder / "finetuned", "cpu", 1)
+    record = json.loads((folder / "finetuned/record.json").read_text())
+    lines = (folder / "finetuned/log.csv").read_text().splitlines()[1:]
+    losses = [float(line.split(",")[1]) for line in lines]
+    return [*losses, record["validation"]["before"]["loss"], record["validation"]["after"]["loss"]]
 
 
 def fetched_shapes(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from . import __version__
 from .config import Config, load, stage_from_json
 from .config.embedders import Embedder
+from .config.finetuning import Run
 from .config.questions import Questions, Vocabulary
 from .config.scenes import Scenes
 from .config.scoring import Figures, Tables
@@ -240,6 +241,11 @@ def draw_contact_sheet(options) -> None:
     write_contact_sheet(options.questions, options.scenes, options.images, options.sheet, options.config)
 
 
+def _embedder(options) -> Embedder:
+    """The entry, with the adapter of a finetuned model."""
+    return options.config.model_copy(update={"adapter": str(options.adapter)} if options.adapter else {})
+
+
 def embed_texts(options) -> None:
     from .embedders.embed import embed_texts
     from .tables import SCENES, read_table
@@ -247,7 +253,7 @@ def embed_texts(options) -> None:
     scenes = read_table(SCENES, options.scenes)
     texts = dict(zip(scenes["scene"].to_pylist(), scenes["caption"].to_pylist(), strict=True))
     embed_texts(
-        options.config,
+        _embedder(options),
         options.model,
         texts,
         options.cache,
@@ -267,7 +273,7 @@ def embed_images(options) -> None:
         for row in read_table(IMAGES, manifest).select(["scene", "path", "sha256"]).to_pylist()
     ]
     embed_images(
-        options.config,
+        _embedder(options),
         options.model,
         items,
         options.cache,
@@ -364,7 +370,16 @@ def embed_triplets(options) -> None:
 
     texts = triplet_texts(options.splits)
     embed_texts(
-        *(options.config, options.model, texts, options.cache, options.embeddings, options.version),
+        *(_embedder(options), options.model, texts, options.cache, options.embeddings, options.version),
+        threads=options.threads,
+    )
+
+
+def finetune(options) -> None:
+    from .finetune.training import finetune
+
+    finetune(
+        *(options.config, options.base, options.run_name, options.train, options.validation, options.record.parent),
         threads=options.threads,
     )
 
@@ -397,6 +412,7 @@ EMBED = [
     path("--embeddings", "table to write"),
     ("--model", {"required": True, "help": "name of the model, for messages and the record"}),
     path("--cache", "folder of the embedding cache"),
+    path("--adapter", "adapter of a finetuned model", required=False, default=None),
     ("--threads", {"type": int, "default": 0, "help": "CPU threads (0: all)"}),
     section("--config", Embedder, "the embedder's entry"),
     VERSION,
@@ -650,6 +666,20 @@ COMMANDS = [
         export_triplets,
     ),
     ("embed-triplets", "Embed the texts of triplets.", [MEASURED, *EMBED], embed_triplets),
+    (
+        "finetune",
+        "Finetune an embedder on triplets, or go on from its last checkpoint.",
+        [
+            ("--run", {"dest": "run_name", "required": True, "help": "name of the run, for messages and the record"}),
+            path("--train", "table of triplets"),
+            path("--validation", "table of triplets"),
+            path("--record", "record.json to write; everything else goes beside it"),
+            ("--threads", {"type": int, "default": 0, "help": "CPU threads (0: all)"}),
+            section("--base", Embedder, "the base's entry"),
+            section("--config", Run, "the run"),
+        ],
+        finetune,
+    ),
     (
         "score-triplets",
         "Score one model's embeddings of triplets.",

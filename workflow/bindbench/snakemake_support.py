@@ -53,7 +53,8 @@ def check_files(settings: Config, source) -> None:
         raise UserError(
             f"{source('triplets', 'generation', 'resources')}: triplets.generation.resources: no such folder (got {folder!r})"
         )
-    for name in settings.models:
+    runs = settings.finetuning.runs.values()
+    for name in dict.fromkeys([*(m for m in settings.models if m in settings.embedders), *(run.base for run in runs)]):
         for key in ("path", "adapter"):
             path = getattr(settings.embedders[name], key)
             local = path and path.startswith(("/", "./", "../", "resources/"))
@@ -66,8 +67,7 @@ def check_files(settings: Config, source) -> None:
 def settings_behind_tables(settings: Config, screened: bool) -> dict:
     """Every section that shapes SABER's tables; of the embedders those that are measured."""
     sections = {"vocabulary", "questions", "scenes", "models", "tables"} | ({"screening"} if screened else set())
-    embedders = {name: settings.embedders[name].model_dump(mode="json") for name in settings.models}
-    return settings.model_dump(mode="json", include=sections) | {"embedders": embedders}
+    return settings.model_dump(mode="json", include=sections) | models_section(settings)
 
 
 def drawings(settings: Vocabulary) -> list[str]:
@@ -133,13 +133,18 @@ def generation_section(settings: Config) -> dict:
 
 def settings_behind_triplets(settings: Config) -> dict:
     """Every section that shapes the accuracy of triplets; of the embedders those that are measured."""
-    embedders = {name: settings.embedders[name].model_dump(mode="json") for name in settings.models}
     triplets = settings.triplets.model_dump(mode="json", exclude={"generation"})
     triplets |= {"generation": generation_section(settings)}
-    return settings.model_dump(mode="json", include={"models", "tables"}) | {
-        "triplets": triplets,
-        "embedders": embedders,
-    }
+    behind = settings.model_dump(mode="json", include={"models", "tables"})
+    return behind | {"triplets": triplets} | models_section(settings)
+
+
+def models_section(settings: Config) -> dict:
+    """The embedders that are measured, and the runs that made them."""
+    embedders = {name: settings.entry_of(name).model_dump(mode="json") for name in settings.models}
+    runs = dict.fromkeys(run for run in map(settings.run_of, settings.models) if run)
+    runs = {run: settings.finetuning.runs[run].model_dump(mode="json") for run in runs}
+    return {"embedders": embedders} | ({"finetuning": {"runs": runs}} if runs else {})
 
 
 def note_start(settings: Config) -> None:

@@ -7,6 +7,8 @@ from pydantic import AfterValidator, Field
 from .base import Section
 from .embedders import EmbedderName
 
+NOT_SCALED = "-nolines"  # ends the name of a run's model whose adapter LiNeS has not scaled
+
 Data = Literal["train", "no_overlap", "random", "overlap_only", "mixed_lengths", "no_negation"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -62,9 +64,15 @@ class Run(Section):
     )
 
 
+def _not_scaled(name: str) -> str:
+    if name.endswith(NOT_SCALED):
+        raise ValueError(f"the name of a run must not end in {NOT_SCALED}: that is its model without LiNeS")
+    return name
+
+
 class Finetuning(Section):
     """Named runs. A run's name is the name of the embedder that it makes."""
 
-    runs: dict[EmbedderName, Run] = Field(
+    runs: dict[Annotated[EmbedderName, AfterValidator(_not_scaled)], Run] = Field(
         default_factory=dict, description="Runs by name: each makes an adapter, and one that LiNeS has scaled."
     )

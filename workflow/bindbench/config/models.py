@@ -4,6 +4,7 @@ from pydantic import Field, field_validator, model_validator
 
 from .base import Section
 from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
+from .finetuning import NOT_SCALED, Finetuning
 from .questions import Questions, Vocabulary
 from .scenes import Scenes
 from .scoring import Figures, Tables
@@ -23,13 +24,18 @@ class Config(Section):
     models: tuple[EmbedderName, ...] = Field(
         tuple(DEFAULT_EMBEDDERS),
         min_length=1,
-        description="Names of the embedders that are measured, in the order of the tables.",
+        description="Names of the embedders that are measured, in the order of the tables. A run of `finetuning` is one too: "
+        "its name for the adapter that LiNeS has scaled, the name and -nolines for the adapter as it was trained.",
     )
     embedders: dict[EmbedderName, Embedder] = Field(
         DEFAULT_EMBEDDERS, description="Every embedder that `models` may name."
     )
     screening: Screening = Field(default_factory=Screening, description="Verdicts of people on the images (A.4).")
     triplets: Triplets = Field(default_factory=Triplets, description="The finetuning data (Appendix B).")
+    finetuning: Finetuning = Field(
+        default_factory=Finetuning,
+        description="Finetuning on the triplets (B.5); `models` may name what the runs make.",
+    )
     tables: Tables = Field(default_factory=Tables, description="Intervals.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
     services: Services = Field(
@@ -50,11 +56,34 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _models_are_known(self):
+        known = [*self.embedders, *(name + end for name in self.finetuning.runs for end in ("", NOT_SCALED))]
         for name in self.models:
-            if name not in self.embedders:
-                raise ValueError(f"models: {name} is not among the embedders ({', '.join(self.embedders)})")
+            if name not in known:
+                raise ValueError(f"models: {name} is not among the embedders ({', '.join(known)})")
         if len({name.lower() for name in self.models}) != len(self.models):
             raise ValueError(
                 "models: a name is given twice (names that differ in case only share a folder on some machines)"
             )
         return self
+
+    @model_validator(mode="after")
+    def _runs_have_a_base(self):
+        for name, run in self.finetuning.runs.items():
+            if run.base not in self.embedders:
+                raise ValueError(
+                    f"finetuning.runs.{name}.base: {run.base} is not among the embedders ({', '.join(self.embedders)})"
+                )
+            if name in self.embedders or name + NOT_SCALED in self.embedders:
+                raise ValueError(f"finetuning.runs.{name}: an embedder has this name already; choose another one")
+        return self
+
+    def run_of(self, model: str) -> str | None:
+        """The run of `finetuning` whose adapter a model of `models` has; None for an embedder as it is."""
+        if model in self.embedders:
+            return None
+        return model if model in self.finetuning.runs else model.removesuffix(NOT_SCALED)
+
+    def entry_of(self, model: str) -> Embedder:
+        """The entry of a model of `models`: of a finetuned one, its base's."""
+        run = self.run_of(model)
+        return self.embedders[self.finetuning.runs[run].base if run else model]

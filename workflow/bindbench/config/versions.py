@@ -17,6 +17,7 @@ VERSIONS = {
     "triplet_splits": 1,
     "triplet_card": 1,
     "triplet_accuracy": 1,
+    "finetuning": 1,
     "tables": 1,
     "figures": 1,
 }

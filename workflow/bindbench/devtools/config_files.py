@@ -8,6 +8,7 @@ from textwrap import wrap
 import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from ..config.base import Section
 from ..config.models import Config
@@ -61,6 +62,8 @@ def _plain(value):
 
 
 def _flow(value) -> str:
+    if value is PydanticUndefined:
+        return "required"
     value = list(value) if isinstance(value, tuple) else value
     if isinstance(value, dict):
         value = {k: _plain(v) for k, v in value.items()}
