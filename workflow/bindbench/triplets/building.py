@@ -30,7 +30,7 @@ from ..tables import TRIPLET_REJECTS, TRIPLETS, write_table
 from .constructions import Binding, Example, Guidance, Proposal, Reject, Specification
 from .controls import Controls, read_controls, sample_specification
 from .prompting import build_request, no_answer_reason, read_proposals, refusals
-from .usage import Usage, suggested
+from .usage import Usage, suggested, whole_number
 from .validation import check
 
 STAGE = "triplets"
@@ -61,7 +61,7 @@ class State:
         if guidance:
             suggestions = {family: tuple(words) for family, words in guidance["suggestions"].items()}
             guidance = Guidance(tuple(guidance["avoid"]), tuple(guidance["banned"]), suggestions)
-        return cls(Usage.from_json(value["usage"]), value["next_index"], guidance)
+        return cls(Usage.from_json(value["usage"]), whole_number(value["next_index"]), guidance)
 
 
 def read_state(path: Path | None, construction: str) -> State:
@@ -69,10 +69,13 @@ def read_state(path: Path | None, construction: str) -> State:
     if path is None:
         return State(Usage(construction))
     try:
-        return State.from_json(json.loads(path.read_text(encoding="utf-8")))
+        state = State.from_json(json.loads(path.read_text(encoding="utf-8")))
+        if state.usage.construction.name != construction:
+            raise ValueError(f"the state of {state.usage.construction.name}")
+        return state
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{path}: not a state of triplets; delete it and run again") from None
 
 
@@ -107,6 +110,8 @@ def build_shard(
     backends. outputs: the four files, in this order.
     Raises UserError when too few proposals are accepted, and whatever services.buying.answers raises.
     """
+    if size < 1:
+        raise UserError(f"{construction}: a shard has at least one example (got {size})")
     examples_path, rejects_path, state_path, record_path = outputs
     controls = read_controls(resolve(settings.resources))
     state, bought = read_state(before, construction), Bought()
@@ -114,7 +119,7 @@ def build_shard(
     examples: list[dict] = []
     rejects: list[dict] = []
     reasons: Counter[str] = Counter()
-    recent: list[bool] = []
+    recent: list[str] = []  # the reason of each reject since the last count, "" for an accepted one
     first = state.next_index
     with progress(None, construction, total=size, unit="example") as bar:
         for proposed in _proposals(construction, state, size, controls, settings, services, bought):
@@ -126,11 +131,11 @@ def build_shard(
             else:
                 rejects.append(_reject_row(outcome, source))
                 reasons[outcome.reason] += 1
-            recent.append(isinstance(outcome, Example))
+            recent.append("" if isinstance(outcome, Example) else outcome.reason)
             if len(examples) == size:
                 break
             if len(recent) == PATIENCE:
-                _stop_if_hopeless(construction, sum(recent), settings.least_acceptance, reasons)
+                _stop_if_hopeless(construction, recent, settings)
                 recent.clear()
     write_table(TRIPLETS, examples, examples_path)
     write_table(TRIPLET_REJECTS, rejects, rejects_path)
@@ -170,13 +175,21 @@ def judged(proposed: "Proposed", usage: Usage, families: dict[str, str]) -> Exam
     return outcome
 
 
-def _stop_if_hopeless(construction: str, accepted: int, least: float, reasons: Counter) -> None:
-    if accepted < least * PATIENCE:
-        most = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common(4))
-        raise UserError(
-            f"{construction}: only {accepted} of {PATIENCE} proposals were accepted (rejects: {most}); another model or prompt"
-            " may do better, or lower triplets.generation.least_acceptance; what was bought is kept"
-        )
+def _stop_if_hopeless(construction: str, recent: list[str], settings: Generation) -> None:
+    """Raises UserError for too few accepted ones, or none at all: the shard would never end."""
+    reasons = Counter(filter(None, recent))
+    accepted = len(recent) - reasons.total()
+    if accepted and accepted >= settings.least_acceptance * len(recent):
+        return
+    most = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common(4))
+    advice = (
+        "another model or prompt may do better, or lower triplets.generation.least_acceptance; what was bought is kept"
+    )
+    if settings.backend == "grammar":
+        advice = f"longer lists in {settings.resources} would do better, or lower triplets.counts.{construction}"
+    raise UserError(
+        f"{construction}: only {accepted} of {len(recent)} proposals were accepted (rejects: {most}); {advice}"
+    )
 
 
 @dataclass(frozen=True)

@@ -91,13 +91,23 @@ class Usage:
 
     @classmethod
     def from_json(cls, value: dict) -> "Usage":
+        """Raises ValueError, KeyError or TypeError for what `to_json` does not write."""
         usage = cls(value["construction"])
-        usage.accepted = value["accepted"]
-        usage.counts = Counter(value["counts"])
+        usage.accepted = whole_number(value["accepted"])
+        usage.counts = Counter({word: whole_number(count) for word, count in value["counts"].items()})
         usage.recent = OrderedDict.fromkeys(value["recent"])
-        digests = base64.b64decode(value["sets"])
+        digests = base64.b64decode(value["sets"], validate=True)
+        if len(digests) % DIGEST_BYTES or len(digests) > usage.accepted * DIGEST_BYTES:
+            raise ValueError(f"{len(digests)} bytes are not the sets of {usage.accepted} examples")
         usage._sets = {digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)}
         return usage
+
+
+def whole_number(value) -> int:
+    """Raises ValueError for anything but 0, 1, 2, ..."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
 
 
 def suggested(guidance: Guidance, draw: random.Random) -> Guidance:

@@ -11,7 +11,7 @@ from ...errors import UserError
 from ..controls import ADJECTIVES, OPENERS, REGISTERS, SCENES, TIMES, WEATHERS, read_list
 from ..sentences import word_set
 from .fragments import FLAGS, Fragment, Need, Pool, fragment
-from .words import KINDS, Lexicon, read_lexicon
+from .words import CLASSES, KINDS, Lexicon, read_lexicon
 
 OBJECTS = "objects.csv"
 FOLDER = "grammar"
@@ -150,12 +150,14 @@ def _read_postures(path: Path, verbs: dict[str, tuple[str, ...]]) -> dict[tuple[
             for plural in (False, True):
                 forms = tuple(verbs[word][2 * present + plural] for word in words)
                 postures[row["class"], present, plural] = forms
+    if missing := [name for name in CLASSES if (name, False, False) not in postures]:
+        raise UserError(f"{path}: row 1: no row of the class {missing[0]}")
     return postures
 
 
 def _read_lines(path: Path, registers: set[str], openers: set[str], voices: dict[str, Voice]) -> list[Line]:
     try:
-        rows = path.read_text(encoding="utf-8").split("\n")
+        rows = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read as text ({error})") from None
     owner = part = ""
