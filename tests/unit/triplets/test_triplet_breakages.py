@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from bindbench.config import check
 from bindbench.config.triplets import Generation
 from bindbench.errors import UserError
 from bindbench.paths import REPOSITORY
@@ -108,3 +109,23 @@ def test_lists_saved_with_a_byte_order_mark_and_windows_line_ends_are_the_same_l
         for name, voice in theirs.voices.items()
         for part, pool in voice.pools.items()
     )
+
+
+@pytest.mark.parametrize("value", ["swep", 2, -0.1, None, True, [0.5], {"from": 0}, float("nan")])
+def test_a_wrong_scale_of_lines_is_told_once(value):
+    with pytest.raises(UserError) as error:
+        check({"finetuning": {"runs": {"small": {"base": "minilm", "lines_alpha": value}}}})
+    assert str(error.value) == (
+        f"config: finetuning.runs.small.lines_alpha: must be a number from 0 to 1, or sweep (got {value!r})"
+    )
+
+
+@pytest.mark.parametrize(("given", "value"), [("0.5", 0.5), (1, 1.0), ("sweep", "sweep")])
+def test_a_scale_of_lines_may_be_written_as_text(given, value):
+    runs = check({"finetuning": {"runs": {"small": {"base": "minilm", "lines_alpha": given}}}}).finetuning.runs
+    assert runs["small"].lines_alpha == value
+
+
+def test_runs_whose_names_differ_in_case_only_are_refused():
+    with pytest.raises(UserError, match=r"^config: finetuning\.runs: two names differ in case only"):
+        check({"finetuning": {"runs": {"small": {"base": "minilm"}, "Small": {"base": "minilm"}}}})

@@ -1,8 +1,8 @@
 """Finetuning on the triplets (B.5): one entry for each run; an ablation is a run, not a copy of code (C.1 to C.3)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from .base import Section
 from .embedders import EmbedderName
@@ -19,6 +19,18 @@ def _in_order(layers: tuple[int, int]) -> tuple[int, int]:
     return layers
 
 
+def _scale_or_sweep(value: Any) -> Any:
+    """One message for both kinds of value, not one for each."""
+    try:
+        number = value if value == "sweep" or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = None
+    if number != "sweep" and (type(number) is not float or not 0 <= number <= 1):
+        raise ValueError(f"must be a number from 0 to 1, or sweep (got {value!r})")
+    return number
+
+
+LinesAlpha = Annotated[Share | Literal["sweep"], BeforeValidator(_scale_or_sweep)]
 LayerRange = Annotated[
     tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]],
     AfterValidator(_in_order),
@@ -50,7 +62,7 @@ class Run(Section):
     validation_examples: int = Field(500, ge=1, description="Examples drawn from the validation split.")
     validate_every: int = Field(200, ge=0, description="Steps between validations; 0: before and after only.")
     checkpoint_minutes: float = Field(5, gt=0, description="A killed run loses at most so many minutes of work.")
-    lines_alpha: Share | Literal["sweep"] = Field(
+    lines_alpha: LinesAlpha = Field(
         0,
         description="Scale of LiNeS at the first layer; the last one's is 1. sweep: chosen on the validation examples, as in "
         "LiNeS' code.",
@@ -76,3 +88,10 @@ class Finetuning(Section):
     runs: dict[Annotated[EmbedderName, AfterValidator(_not_scaled)], Run] = Field(
         default_factory=dict, description="Runs by name: each makes an adapter, and one that LiNeS has scaled."
     )
+
+    @field_validator("runs")
+    @classmethod
+    def _folders_differ(cls, runs):
+        if len({name.lower() for name in runs}) != len(runs):
+            raise ValueError("two names differ in case only: they share a folder on some machines")
+        return runs
