@@ -5,13 +5,16 @@ import shutil
 
 import pytest
 from bindbench.config import check
-from bindbench.config.triplets import Generation
+from bindbench.config.triplets import Generation, Splits
 from bindbench.errors import UserError
 from bindbench.paths import REPOSITORY
-from bindbench.triplets import building
+from bindbench.triplets import building, prompting
 from bindbench.triplets.building import build_shard
-from bindbench.triplets.constructions import Proposal
+from bindbench.triplets.constructions import Guidance, Proposal
+from bindbench.triplets.controls import read_controls, sample_specification
 from bindbench.triplets.grammar import read_grammar
+from bindbench.triplets.prompting import build_prompt
+from bindbench.triplets.splits import write_splits
 
 FOLDER = REPOSITORY / "resources/triplets"
 
@@ -129,3 +132,26 @@ def test_a_scale_of_lines_may_be_written_as_text(given, value):
 def test_runs_whose_names_differ_in_case_only_are_refused():
     with pytest.raises(UserError, match=r"^config: finetuning\.runs: two names differ in case only"):
         check({"finetuning": {"runs": {"small": {"base": "minilm"}, "Small": {"base": "minilm"}}}})
+
+
+def test_a_shard_given_twice_is_told_by_both_names(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    (first, *_), (second, *_) = build(tmp_path / "a"), build(tmp_path / "b")
+    with pytest.raises(UserError) as error:
+        write_splits([first, second], Splits(validation=0, test=0), tmp_path)
+    assert str(error.value).startswith(f"{second}: holds pair_swap-")
+    assert str(error.value).endswith(f", as {first} does; delete both and run again")
+
+
+def test_a_prompt_saved_with_a_byte_order_mark_asks_for_the_same(tmp_path, monkeypatch):
+    """The mark would stand in the middle of what is sent, and buy every answer again."""
+    controls = read_controls(FOLDER)
+    specification = sample_specification(controls, "pair_swap", 0, 0)
+    asked = [[specification], Guidance((), (), {}), controls.registers, controls.openers]
+    ours = build_prompt(*asked)
+    prompts = shutil.copytree(REPOSITORY / prompting.TEMPLATES, tmp_path / "prompts")
+    for path in prompts.iterdir():
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    monkeypatch.setattr(prompting, "TEMPLATES", str(prompts))
+    assert build_prompt(*asked) == ours

@@ -182,7 +182,7 @@ def _filled(name: str, fields: Mapping[str, str]) -> str:
     """A template with all of its fields, each of which it has to name."""
     path = resolve(f"{TEMPLATES}/{name}.txt")
     try:
-        template = Template(path.read_text(encoding="utf-8").strip())
+        template = Template(path.read_text(encoding="utf-8-sig").strip())
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

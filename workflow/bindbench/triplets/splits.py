@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..config.triplets import Splits
 from ..errors import UserError
 from ..files import write_json
-from ..tables import TRIPLETS, read_tables, write_table
+from ..tables import TRIPLETS, read_table, write_table
 from ..vocabulary import Vocabulary
 from .constructions import DEFERRED, Binding, Specification
 from .negatives import attribute_negative, object_negative, query_of
@@ -28,8 +28,13 @@ SETS = ("no_overlap", "random", "overlap_only", "mixed_lengths", "no_negation")
 
 
 def write_splits(shards: list[Path], settings: Splits, folder: Path) -> None:
-    """Writes train, validation, test and one table for each deferred construction into the folder."""
-    examples = read_tables(TRIPLETS, shards)
+    """Writes train, validation, test and one table for each deferred construction into the folder.
+
+    Raises UserError for shards that are broken or hold the same example, and as `split_of` does.
+    """
+    tables = [read_table(TRIPLETS, shard) for shard in shards]
+    _check_distinct(dict(zip(shards, tables, strict=True)))
+    examples = pa.concat_tables(tables)
     constructions = examples["construction"].to_numpy(zero_copy_only=False)
     for name in DEFERRED:
         write_table(TRIPLETS, examples.filter(constructions == name), folder / f"{name}.parquet")
@@ -37,6 +42,16 @@ def write_splits(shards: list[Path], settings: Splits, folder: Path) -> None:
     parts = split_of(rest["bindings"].to_pylist(), settings)
     for number, name in enumerate(SPLITS):
         write_table(TRIPLETS, rest.filter(parts == number), folder / f"{name}.parquet")
+
+
+def _check_distinct(tables: dict[Path, pa.Table]) -> None:
+    """A shard begins where the one before it ended: the same example in both means that one of them is of another run."""
+    seen: dict[str, Path] = {}
+    for shard, table in tables.items():
+        for example in table["example"].to_pylist():
+            if example in seen:
+                raise UserError(f"{shard}: holds {example}, as {seen[example]} does; delete both and run again")
+            seen[example] = shard
 
 
 def bindings_of(pairs: list[dict]) -> tuple[Binding, ...]:
@@ -93,7 +108,7 @@ def write_sets(train: Path, vocabulary: Vocabulary, settings: Splits, folder: Pa
     positive (section 6). mixed_lengths: every example in three formats (C.1).
     Raises UserError when the configured size is more than a pool holds.
     """
-    examples = read_tables(TRIPLETS, [train])
+    examples = read_table(TRIPLETS, train)
     words = saber_words(vocabulary)
     overlap = np.array([overlaps(pairs, words) for pairs in examples["bindings"].to_pylist()], bool)
     negation = np.array([has_negation(text) for text in examples["positive"].to_pylist()], bool)
