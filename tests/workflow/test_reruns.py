@@ -1,5 +1,7 @@
 """The rerun matrix: change each leaf of the config, and exactly the stages that read it, and what follows, run again."""
 
+import shutil
+
 import pytest
 import yaml
 from bindbench.config import Config, load
@@ -35,7 +37,7 @@ FROM_TRIPLETS = ALL_SHARDS | FROM_SPLITTING
 FROM_SIZES = {"write_triplets pair_swap 0000"} | FROM_SPLITTING
 FROM_RENDERING = SHARDS | {"draw_contact_sheet"} | embeds(*TINY.models, modalities=("image",)) | TABLES
 FROM_QUESTIONS = {"sample_questions", "draw_contact_sheet"} | SHARDS | embeds(*TINY.models) | TABLES
-FROM_VOCABULARY = FROM_QUESTIONS | {"build_reliefs"}
+FROM_VOCABULARY = FROM_QUESTIONS | {"build_reliefs", "select_triplets", "card_triplets"}
 
 # A leaf, another value, and what must run.
 CASES = {
@@ -54,7 +56,7 @@ CASES = {
     "scenes.seed": (1, FROM_RENDERING),
     "scenes.flip_probability": (0.25, FROM_RENDERING),
     "scenes.shard_size": (61, FROM_RENDERING),
-    "models": (["nano", "minilm"], TABLES),
+    "models": (["nano", "minilm"], TABLES | {"tabulate_triplets"}),
     "screening.journal": ("elsewhere.jsonl", set()),  # nobody has judged anything yet
     "screening.require_verdict": (True, set()),  # the embedded renderer's scenes count as accepted
     "screening.proposal_model": ("some-model", set()),
@@ -82,23 +84,26 @@ CASES = {
     "triplets.splits.validation": (0.2, FROM_SPLITTING),
     "triplets.splits.test": (0.2, FROM_SPLITTING),
     "triplets.splits.set_size": (5, FROM_SPLITTING),
-    "figures.dpi": (100, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet"}),
-    "figures.sheet_questions": (3, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet"}),
-    "embedders.nano.loader": ("open_clip", embeds("nano") | TABLES),
-    "embedders.nano.path": ("{copy}", embeds("nano") | TABLES),
-    "embedders.nano.revision": ("abc", embeds("nano") | TABLES),
-    "embedders.nano.modalities": (["text"], {"embed_texts nano", "score_saber nano"} | TABLES),
-    "embedders.nano.instruction": ("Represent the user's input.", embeds("nano") | TABLES),
-    "embedders.nano.dtype": ("bfloat16", embeds("nano") | TABLES),
-    "embedders.nano.attention": ("sdpa", embeds("nano") | TABLES),
-    "embedders.nano.min_pixels": (1000, embeds("nano") | TABLES),
-    "embedders.nano.max_pixels": (100_000, embeds("nano") | TABLES),
-    "embedders.nano.max_tokens": (64, embeds("nano") | TABLES),
-    "embedders.nano.dimensions": (32, embeds("nano") | TABLES),
-    "embedders.nano.adapter": ("{copy}", embeds("nano") | TABLES),
-    "embedders.nano.trust_remote_code": (True, embeds("nano") | TABLES),
-    "embedders.nano.batch_size": (3, embeds("nano") | TABLES),
-    "embedders.minilm.batch_size": (3, embeds("minilm") | TABLES),
+    "figures.dpi": (100, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}),
+    "figures.sheet_questions": (3, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}),
+    "embedders.nano.loader": ("open_clip", embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.path": ("{copy}", embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.revision": ("abc", embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.modalities": (
+        ["text"],
+        {"embed_texts nano", "score_saber nano"} | triplets("nano") | TABLES,
+    ),
+    "embedders.nano.instruction": ("Represent the user's input.", embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.dtype": ("bfloat16", embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.attention": ("sdpa", embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.min_pixels": (1000, embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.max_pixels": (100_000, embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.max_tokens": (64, embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.dimensions": (32, embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.adapter": ("{copy}", embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.trust_remote_code": (True, embeds("nano") | triplets("nano") | TABLES),
+    "embedders.nano.batch_size": (3, embeds("nano") | triplets("nano") | TABLES),
+    "embedders.minilm.batch_size": (3, embeds("minilm") | triplets("minilm") | TABLES),
     "embedders.efficientnet-lite0.batch_size": (3, embeds("efficientnet-lite0") | TABLES),
 }
 
@@ -124,6 +129,8 @@ def test_a_changed_leaf_runs_exactly_what_reads_it(tiny, tmp_path, leaf):
         for name in ("objects", "attributes"):
             (tmp_path / f"{name}.csv").write_text((REPOSITORY / f"resources/vocabulary/{name}.csv").read_text())
         value = value.format(copy=tmp_path)
+    if value == "{lists}":
+        value = str(shutil.copytree(REPOSITORY / "resources/triplets", tmp_path / "lists"))
     values = yaml.safe_load((REPOSITORY / "config/tiny.yaml").read_text())
     *sections, key = leaf.split(".")
     inner = values
