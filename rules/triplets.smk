@@ -121,14 +121,14 @@ rule card_triplets:
     params:
         config=stage_config("figures"),
         vocabulary=stage_config("vocabulary"),
-        resources=settings.triplets.generation.resources,
+        generation=generation_config(),
         version=VERSIONS["triplet_card"],
     message:
         "Writing the card of the triplets"
     shell:
         "python -m bindbench card-triplets --splits {input.splits:q} --rejects {input.rejects:q}"
         " --card {output.card:q} --summary {output.summary:q} --all-rejects {output.rejects:q} --page {output.page:q}"
-        " --figures {output.figures:q} --resources {params.resources:q} --vocabulary {params.vocabulary:q}"
+        " --figures {output.figures:q} --generation {params.generation:q} --vocabulary {params.vocabulary:q}"
         " --config {params.config:q} 2> {log:q}"
 
 

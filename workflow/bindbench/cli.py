@@ -350,7 +350,7 @@ def card_triplets(options) -> None:
     from .triplets.card import write_cards
 
     write_cards(
-        *(options.splits, options.rejects, options.resources, _vocabulary(options.vocabulary), options.config),
+        *(options.splits, options.rejects, options.generation.resources, _vocabulary(options.vocabulary), options.config),
         *(options.card, options.summary, options.all_rejects, options.page, options.figures[0].parent),
     )
 
@@ -649,7 +649,7 @@ COMMANDS = [
             path("--all-rejects", "table to write: the rejects of all shards"),
             path("--page", "HTML to write"),
             paths("--figures", "figures to write"),
-            ("--resources", {"required": True, "help": "folder of the lists (triplets.generation.resources)"}),
+            section("--generation", Generation, "section triplets.generation"),
             VOCABULARY,
             section("--config", Figures, "section figures"),
         ],
