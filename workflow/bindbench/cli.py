@@ -350,7 +350,13 @@ def card_triplets(options) -> None:
     from .triplets.card import write_cards
 
     write_cards(
-        *(options.splits, options.rejects, options.generation.resources, _vocabulary(options.vocabulary), options.config),
+        *(
+            options.splits,
+            options.rejects,
+            options.generation.resources,
+            _vocabulary(options.vocabulary),
+            options.config,
+        ),
         *(options.card, options.summary, options.all_rejects, options.page, options.figures[0].parent),
     )
 

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -203,3 +204,28 @@ def test_backoff_doubles_is_jittered_and_has_a_limit():
         limit = min(10, 2**retry)
         assert 0 <= min(row) < 0.2 * limit and 0.8 * limit < max(row) <= limit
     assert backoff_s(10_000, settings) <= 10
+
+
+HALF = "\\ud800"  # one half of a surrogate pair, as JSON may spell it
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [f'"{HALF}"', json.dumps(DEEP), f'"{{\\"verdict\\": \\"{HALF * 2}\\"}}"'],
+    ids=["half a pair", "deep nesting", "half a pair in JSON"],
+)
+@pytest.mark.parametrize("schema", [True, False])
+def test_a_paid_answer_that_cannot_be_written_down_is_broken_and_not_lost(content, schema):
+    raw = f'{{"choices": [{{"message": {{"role": "assistant", "content": {content}}}, "finish_reason": "stop"}}]}}'
+    request = QUESTION if schema else replace(QUESTION, body={"messages": QUESTION.body["messages"]})
+    judgement = judge(request, 200, raw.encode())
+    assert judgement.verdict == "broken" or (judgement.verdict == "answer" and content == json.dumps(DEEP))
+    judgement.reason.encode()
+
+
+def test_bodies_of_any_depth_and_errors_with_half_a_pair_are_judged():
+    assert judge(QUESTION, 200, DEEP.encode()).verdict == "broken"
+    judgement = judge(QUESTION, 400, f'{{"error": {{"message": "bad {HALF}", "code": "x"}}}}'.encode())
+    assert judgement.verdict == "refused" and judgement.reason.encode()
+    assert judge(QUESTION, 500, DEEP.encode()).verdict == "passing"

@@ -52,6 +52,10 @@ class Judgement:
     retry_after_s: float | None = None
     uncertain: bool = False  # passing, and the service may have answered (and billed) all the same
 
+    def __post_init__(self):
+        # Half a surrogate pair in what a service says cannot be written down, and the answer would be lost with it.
+        object.__setattr__(self, "reason", self.reason.encode("utf-8", "replace").decode())
+
 
 def judge(request: Request, status: int, body: bytes, retry_after: str | None = None) -> Judgement:
     """The judgement of one HTTP response, or of one line of a batch with its status and body."""
@@ -59,7 +63,7 @@ def judge(request: Request, status: int, body: bytes, retry_after: str | None = 
         return _error(request, status, body, retry_after)
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         return _broken(body, "the answer is not a JSON object")
@@ -68,7 +72,7 @@ def judge(request: Request, status: int, body: bytes, retry_after: str | None = 
     tokens = tokens_used(request.service, usage)
     try:
         verdict = read(request, answer)
-    except (KeyError, IndexError, TypeError, AttributeError):
+    except (KeyError, IndexError, TypeError, AttributeError, UnicodeEncodeError, RecursionError):
         verdict = _broken(body, "the answer does not have the form of its kind")
     if verdict.verdict == "broken":
         verdict = _broken(body, verdict.reason)
@@ -104,7 +108,7 @@ def error_of(body: bytes) -> tuple[str, str]:
             error.get("code") if isinstance(error.get("code"), str) else error.get("status") or error.get("type") or ""
         )
         return str(code or ""), " ".join(str(error.get("message") or "no message").split())[:500]
-    except (ValueError, AttributeError, IndexError):
+    except (ValueError, AttributeError, IndexError, RecursionError):
         return "", " ".join(body[:300].decode("utf-8", "replace").split()) or "empty answer"
 
 
@@ -114,7 +118,7 @@ def _details(body: bytes) -> list[str]:
         error = json.loads(body)
         error = (error[0] if isinstance(error, list) else error)["error"]
         return [str(error.get("type"))] + [str(item.get("reason")) for item in error.get("details") or ()]
-    except (ValueError, AttributeError, IndexError, KeyError, TypeError):
+    except (ValueError, AttributeError, IndexError, KeyError, TypeError, RecursionError):
         return []
 
 
