@@ -11,7 +11,7 @@ import pytest
 import yaml
 from snakemake_runs import REPOSITORY, command, environment, planned, run
 
-pytestmark = pytest.mark.xdist_group("tiny")
+pytestmark = pytest.mark.xdist_group("finetuning")
 TARGET = "results/triplet_accuracy.csv"
 RUN = {"base": "minilm", "examples": 60, "batch_size": 6, "learning_rate": 0.003, "validation_examples": 10}
 MODELS = ["minilm", "bound", "bound-nolines"]
