@@ -253,11 +253,7 @@ def measured_splits():
 
 
 def text_models():
-    return [
-        model
-        for model in settings.models
-        if "text" in settings.entry_of(model).modalities
-    ]
+    return support.text_models(settings)
 
 
 def config_of_triplets():

@@ -8,6 +8,7 @@ import os
 import shlex
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .config import Config, check
@@ -67,7 +68,7 @@ def check_files(settings: Config, source) -> None:
 def settings_behind_tables(settings: Config, screened: bool) -> dict:
     """Every section that shapes SABER's tables; of the embedders those that are measured."""
     sections = {"vocabulary", "questions", "scenes", "models", "tables"} | ({"screening"} if screened else set())
-    return settings.model_dump(mode="json", include=sections) | models_section(settings)
+    return settings.model_dump(mode="json", include=sections) | models_section(settings, settings.models)
 
 
 def drawings(settings: Vocabulary) -> list[str]:
@@ -135,14 +136,19 @@ def settings_behind_triplets(settings: Config) -> dict:
     """Every section that shapes the accuracy of triplets; of the embedders those that are measured."""
     triplets = settings.triplets.model_dump(mode="json", exclude={"generation"})
     triplets |= {"generation": generation_section(settings)}
-    behind = settings.model_dump(mode="json", include={"models", "tables"})
-    return behind | {"triplets": triplets} | models_section(settings)
+    behind = settings.model_dump(mode="json", include={"tables"}) | {"triplets": triplets}
+    return behind | models_section(settings, text_models(settings))
 
 
-def models_section(settings: Config) -> dict:
+def text_models(settings: Config) -> list[str]:
+    """The models that read text, in the order of the tables."""
+    return [model for model in settings.models if "text" in settings.entry_of(model).modalities]
+
+
+def models_section(settings: Config, models: Sequence[str]) -> dict:
     """The embedders that are measured, and the runs that made them."""
-    embedders = {name: settings.entry_of(name).model_dump(mode="json") for name in settings.models}
-    runs = dict.fromkeys(run for run in map(settings.run_of, settings.models) if run)
+    embedders = {name: settings.entry_of(name).model_dump(mode="json") for name in models}
+    runs = dict.fromkeys(run for run in map(settings.run_of, models) if run)
     runs = {run: settings.finetuning.runs[run].model_dump(mode="json") for run in runs}
     return {"embedders": embedders} | ({"finetuning": {"runs": runs}} if runs else {})
 

@@ -12,7 +12,7 @@ from bindbench.saber.scoring import (
     score_saber,
     similarity_blocks,
 )
-from bindbench.tables import PAIRINGS, SCORES, read_embeddings, read_table
+from bindbench.tables import PAIRINGS, SCORES, embeddings_table, read_embeddings, read_table
 from synthetic_saber import (
     binding_embeddings,
     five_scenes,
@@ -235,7 +235,7 @@ def test_embedding_that_is_not_normalised_is_named(saber, bad):
     vectors[7] = bad
     items = [scene["scene"] for scene in rows]
     path = folder / "text.parquet"
-    scoring.write_table(scoring.embeddings_table(3), {"item": items, "embedding": list(vectors)}, path)
+    scoring.write_table(embeddings_table(3), {"item": items, "embedding": list(vectors)}, path)
     with pytest.raises(
         UserError, match=rf"text\.parquet: the embedding of {items[7]} has norm .*; delete it and run again"
     ):
