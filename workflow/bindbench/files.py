@@ -79,6 +79,34 @@ def csv_text(header: list, rows: list[list]) -> str:
     return text.getvalue()
 
 
+def csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line number and cells, stripped, of every row of a CSV list with a header.
+
+    Raises UserError that names the file, the row and the fault: a missing column, too many or too few cells, no row at all,
+    a file that is missing or no CSV.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            missing = set(columns) - set(reader.fieldnames or ())
+            if missing:
+                raise UserError(f"{path}: row 1: no column {', '.join(sorted(missing))} (needed: {', '.join(columns)})")
+            count = 0
+            for row in reader:
+                count += 1
+                if None in row or None in row.values():
+                    raise UserError(
+                        f"{path}: row {reader.line_num}: has {'more' if None in row else 'fewer'} cells than the header"
+                    )
+                yield reader.line_num, {key: value.strip() for key, value in row.items()}
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read as CSV ({error})") from None
+    if not count:
+        raise UserError(f"{path}: row 2: the list is empty")
+
+
 def canonical_json(value) -> str:
     """The one JSON text of a value: sorted keys, no spaces. What params and fingerprints are made of."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

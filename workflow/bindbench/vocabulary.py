@@ -1,12 +1,12 @@
 """Objects and attributes (SABER, A.1): read from two CSV lists, checked row by row, realised in their templates."""
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from .errors import UserError
+from .files import csv_rows
 
 TYPES = {"standalone": (), "single-color": ("color",), "two-color": ("color1", "color2"), "fixed-variant": ("variant",)}
 OBJECT_COLUMNS = ("object", "group", "shape")
@@ -71,29 +71,6 @@ def read_vocabulary(objects: str | Path, attributes: str | Path, palette: tuple[
     return Vocabulary(_read_objects(Path(objects)), _read_attributes(Path(attributes), palette), tuple(palette))
 
 
-def _rows(path: Path, columns: tuple[str, ...]):
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            missing = set(columns) - set(reader.fieldnames or ())
-            if missing:
-                raise UserError(f"{path}: row 1: no column {', '.join(sorted(missing))} (needed: {', '.join(columns)})")
-            count = 0
-            for row in reader:
-                count += 1
-                if None in row or None in row.values():
-                    raise UserError(
-                        f"{path}: row {reader.line_num}: has {'more' if None in row else 'fewer'} cells than the header"
-                    )
-                yield reader.line_num, {key: value.strip() for key, value in row.items()}
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: cannot be read as CSV ({error})") from None
-    if not count:
-        raise UserError(f"{path}: row 2: the list is empty")
-
-
 def _name(path: Path, line: int, column: str, value: str, seen: dict) -> str:
     if not value:
         raise UserError(f"{path}: row {line}: {column} is empty")
@@ -107,7 +84,7 @@ def _name(path: Path, line: int, column: str, value: str, seen: dict) -> str:
 
 def _read_objects(path: Path) -> dict[str, Object]:
     objects, seen = {}, {}
-    for line, row in _rows(path, OBJECT_COLUMNS):
+    for line, row in csv_rows(path, OBJECT_COLUMNS):
         name = _name(path, line, "object", row["object"], seen)
         if not row["shape"]:
             raise UserError(f"{path}: row {line}: shape is empty (noto:NAME, own:NAME or the path of an SVG file)")
@@ -117,7 +94,7 @@ def _read_objects(path: Path) -> dict[str, Object]:
 
 def _read_attributes(path: Path, palette: tuple[str, ...]) -> dict[str, Attribute]:
     attributes, seen = {}, {}
-    for line, row in _rows(path, ATTRIBUTE_COLUMNS):
+    for line, row in csv_rows(path, ATTRIBUTE_COLUMNS):
         name = _name(path, line, "attribute", row["attribute"], seen)
         where = f"{path}: row {line}: {name}"
         if row["type"] not in TYPES:

@@ -4,12 +4,12 @@ Every control of every example is drawn from a generator of its own number, so t
 came before it, whichever backend answers and however many examples are made.
 """
 
-import csv
 import random
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UserError
+from ..files import csv_rows
 from .constructions import (
     CONSTRUCTIONS,
     LENGTH_BANDS,
@@ -67,30 +67,15 @@ def read_controls(folder: str | Path) -> Controls:
 
 def read_list(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
     """Rows of a CSV list; the first column never repeats. Raises UserError that names the file, the row and the fault."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, strict=True)
-            if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
-                raise UserError(f"{path}: row 1: no column {', '.join(missing)} (needed: {', '.join(columns)})")
-            rows, seen = [], {}
-            for row in reader:
-                where = f"{path}: row {reader.line_num}"
-                if None in row or None in row.values():
-                    raise UserError(f"{where}: has {'more' if None in row else 'fewer'} cells than the header")
-                row = {name: value.strip() for name, value in row.items()}
-                if empty := [name for name in columns if not row[name]]:
-                    raise UserError(f"{where}: {empty[0]} is empty")
-                key = row[columns[0]].lower()
-                if key in seen:
-                    raise UserError(f"{where}: {columns[0]} {row[columns[0]]!r} stands already in row {seen[key]}")
-                seen[key] = reader.line_num
-                rows.append(row)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: cannot be read as CSV ({error})") from None
-    if not rows:
-        raise UserError(f"{path}: row 2: the list is empty")
+    rows, seen = [], {}
+    for line, row in csv_rows(path, columns):
+        if empty := [name for name in columns if not row[name]]:
+            raise UserError(f"{path}: row {line}: {empty[0]} is empty")
+        key = row[columns[0]].lower()
+        if key in seen:
+            raise UserError(f"{path}: row {line}: {columns[0]} {row[columns[0]]!r} stands already in row {seen[key]}")
+        seen[key] = line
+        rows.append(row)
     return rows
 
 
