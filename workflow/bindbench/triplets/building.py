@@ -245,7 +245,8 @@ def _of_model(
             for step in range(min(left, wanted))
         ]
         came = {}
-        for answer in answers([request for request, _ in asked], services):
+        coming = answers([request for request, _ in asked], services)
+        for answer in progress(coming, f"{construction}: answers", total=len(asked), unit="answer"):
             came[answer.request.key] = answer
         for request, specifications in asked:
             answer = came[request.key]
