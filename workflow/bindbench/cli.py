@@ -362,12 +362,9 @@ def card_triplets(options) -> None:
 
 
 def export_triplets(options) -> None:
-    import json
+    from .triplets.export import export_triplets, read_summary
 
-    from .triplets.export import export_triplets
-
-    summary = json.loads(options.summary.read_text(encoding="utf-8"))
-    export_triplets({path.stem: path for path in options.splits}, summary, options.folder)
+    export_triplets({path.stem: path for path in options.splits}, read_summary(options.summary), options.folder)
 
 
 def embed_triplets(options) -> None:

@@ -10,7 +10,7 @@ import yaml
 from bindbench.errors import UserError
 from bindbench.tables import TRIPLETS, read_table, write_table
 from bindbench.triplets import export
-from bindbench.triplets.export import export_triplets, triplets_of, write_csv, write_jsonl
+from bindbench.triplets.export import export_triplets, read_summary, triplets_of, write_csv, write_jsonl
 from bindbench.triplets.summary import summarise
 from bindbench.vocabulary import Vocabulary
 from hypothesis import given, settings
@@ -188,3 +188,14 @@ def test_the_same_tables_export_to_the_same_bytes(made, tmp_path):
     export_triplets(tables, summary, tmp_path)
     for path in folder.rglob("*.*"):
         assert path.read_bytes() == (tmp_path / path.relative_to(folder)).read_bytes()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"splits": {}}', "\x00", "[" * 100])
+def test_a_broken_summary_is_told_by_its_name(tmp_path, text):
+    path = tmp_path / "summary.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"summary\.json: not a summary of triplets; delete it and run again"):
+        read_summary(path)
+    path.unlink()
+    with pytest.raises(UserError, match=r"summary\.json: no such file"):
+        read_summary(path)

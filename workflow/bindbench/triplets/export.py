@@ -24,6 +24,18 @@ from .card import write_card
 COLUMNS = ("anchor", "positive", "negative")
 
 
+def read_summary(path: Path) -> dict:
+    """The summary beside the card. Raises UserError for a file that is missing or none."""
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary["splits"], summary["constructions"], summary["sources"]
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; run snakemake to make it") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{path}: not a summary of triplets; delete it and run again") from None
+    return summary
+
+
 def export_triplets(tables: dict[str, Path], summary: dict, folder: Path) -> None:
     """Writes the folder. tables: TRIPLETS of each split; summary: of the same tables (summarise).
 
