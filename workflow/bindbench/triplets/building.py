@@ -21,7 +21,7 @@ from pathlib import Path
 from ..config.services import Services
 from ..config.triplets import Generation
 from ..errors import UserError
-from ..files import progress, write_text
+from ..files import progress, write_json, write_text
 from ..paths import resolve
 from ..services.buying import answers
 from ..services.requests import Request
@@ -139,25 +139,22 @@ def build_shard(
                 recent.clear()
     write_table(TRIPLETS, examples, examples_path)
     write_table(TRIPLET_REJECTS, rejects, rejects_path)
-    write_text(
+    write_json(
         record_path,
-        json.dumps(
-            {
-                "stage": STAGE,
-                "construction": construction,
-                "source": source,
-                "proposed": state.next_index - first,
-                "accepted": len(examples),
-                "reasons": dict(sorted(reasons.items())),
-                "requests": bought.requests,
-                "refused": bought.refused,
-                "cost_usd": round(bought.cost_usd, 6),
-                "tokens": dict(sorted(bought.tokens.items())),
-            },
-            indent=2,
-        )
-        + "\n",
+        {
+            "stage": STAGE,
+            "construction": construction,
+            "source": source,
+            "proposed": state.next_index - first,
+            "accepted": len(examples),
+            "reasons": dict(reasons),
+            "requests": bought.requests,
+            "refused": bought.refused,
+            "cost_usd": round(bought.cost_usd, 6),
+            "tokens": dict(bought.tokens),
+        },
     )
+    # In its own order: prompts name the families as the state does, and a prompt is what an answer is kept under.
     write_text(state_path, json.dumps(state.to_json(), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..config.triplets import Splits
 from ..errors import UserError
-from ..files import write_json
+from ..files import progress, write_json
 from ..tables import TRIPLETS, read_table, write_table
 from ..vocabulary import Vocabulary
 from .constructions import DEFERRED, Binding, Specification
@@ -152,7 +152,7 @@ def mixed_lengths(examples: pa.Table, seed: int) -> pa.Table:
     makes another text; the long query is the positive sentence.
     """
     rows = []
-    for row in examples.to_pylist():
+    for row in progress(examples.to_pylist(), "mixed lengths", unit="example"):
         rows += [row, *_short_formats(row, random.Random(f"bindbench/mixed/{seed}/{row['example']}"))]
     return pa.Table.from_pylist(rows, schema=TRIPLETS.schema)
 
