@@ -83,6 +83,32 @@ def test_equal_texts_are_embedded_once_and_kept_forever(entry_of, tmp_path, call
     assert np.array_equal(vectors_in(tmp_path / "second.parquet")["y"], rows["a"])
 
 
+def test_texts_beyond_the_token_limit_are_counted_and_named(entry_of, tmp_path, calls, capsys):
+    texts = {"long": "a cube " * 40, "short": "a cube", "same": "a cube " * 40, "longer": "a dog " * 50}
+    arguments = ("mine", texts, tmp_path / "cache", tmp_path / "t.parquet", 1, "cpu")
+    for run in range(3):  # the second one reads the cache alone; before the third the record of the cuts is lost
+        if run == 2:
+            (told,) = (tmp_path / "cache").rglob("*.cut.json")
+            told.unlink()
+        embed_texts(entry_of("clip"), *arguments)
+        record = json.loads((tmp_path / "t.json").read_text())
+        if run < 2:
+            assert (record["cut"], record["first_cut"]) == (3, ["long", "same", "longer"])
+            assert "embedders.mine: 3 of 4 texts are longer than the model reads" in capsys.readouterr().err
+        else:  # unknown is not none
+            assert (record["cut"], record["first_cut"]) == (None, None)
+            assert "longer" not in capsys.readouterr().err
+    assert calls["loads"] == 1
+
+
+def test_texts_that_fit_are_counted_as_none_and_images_not_at_all(entry_of, scenes, tmp_path, capsys):
+    embed_texts(entry_of("clip"), "mine", TEXTS, tmp_path / "cache", tmp_path / "t.parquet", 1, "cpu")
+    assert json.loads((tmp_path / "t.json").read_text())["cut"] == 0
+    embed_images(entry_of("clip"), "mine", scenes[:2], tmp_path / "cache", tmp_path / "i.parquet", 1, "cpu")
+    assert "cut" not in json.loads((tmp_path / "i.json").read_text())
+    assert "cut" not in capsys.readouterr().err
+
+
 def test_only_what_is_new_or_changed_is_embedded(entry_of, tmp_path, calls):
     embed_texts(entry_of("clip"), "mine", TEXTS, tmp_path / "cache", tmp_path / "a.parquet", 1, device="cpu")
     before = vectors_in(tmp_path / "a.parquet")

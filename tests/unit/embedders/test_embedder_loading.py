@@ -641,3 +641,29 @@ def test_images_from_outside_are_opened_with_care(tmp_path, monkeypatch):
     monkeypatch.setattr(loading, "MAX_IMAGE_PIXELS", 1000)
     with pytest.raises(UserError, match=r"large\.png: 64 x 64 pixels are more than 1000"):
         read_image(tmp_path / "large.png")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "limit"),
+    [
+        *(("clip", {}, 32), ("clip", {"max_tokens": 12}, 12), ("siglip", {}, 32), ("siglip-naflex", {}, 32)),
+        *(("open_clip", {}, 77), ("qwen3-vl", {"max_tokens": 24}, 24)),
+        ("qwen3-vl", {"max_tokens": 40, "instruction": "Read it."}, 40),
+    ],
+)
+def test_a_text_is_cut_when_the_model_is_given_fewer_words_than_it_has(loaded, kind, settings, limit):
+    model = loaded(kind, **settings)
+    features = model.tokens(texts := [" ".join(["dog"] * words) for words in range(1, 90)])
+    decode = open_clip.decode if kind == "open_clip" else model.network.tokenizer.decode
+    rows = features["text" if kind == "open_clip" else "input_ids"]
+    given = [decode(row if kind == "open_clip" else row.tolist()).count("dog") for row in rows]
+    cut = model.cut(texts)
+    assert model.longest_text() == limit and cut.any() and not cut.all()
+    assert cut.tolist() == [words < index for index, words in enumerate(given, start=1)]
+
+
+@pytest.mark.parametrize(("name", "limit"), [("minilm", 256), ("wordllama", None), ("nano", None)])
+def test_the_packaged_models_read_a_long_text_up_to_their_limit(name, limit):
+    model = load(DEFAULT_EMBEDDERS[name], "cpu", name)
+    assert model.longest_text() == limit
+    assert model.cut(["cube " * 254, "cube " * 255]).tolist() == [False, limit is not None]

@@ -1,11 +1,15 @@
 """Embeddings that were paid for once: a content-addressed, append-only store.
 
     <root>/<fingerprint of the embedder>/<modality>/part-<sha256 of the part>.npy
+                                                    part-<sha256 of the part>.cut.json   (texts alone)
 
 A part is a NumPy array with one row per item: the SHA-256 of the item's content (the text's UTF-8, the image file's
 bytes) and its vector. Its name is its own checksum: a part that was cut short or has a flipped bit is noticed when it
 is read, removed, and its items are embedded again. Parts are only ever added, each whole, so that any number of jobs
 may fill one cache at a time, and a killed one loses the seconds since its last part.
+
+Beside a part of texts stands which of them the model cut at its token limit (keys in hex): whoever meets the vectors again
+loads no model that could tell. A part without it, of an older version, is a good one whose cuts are unknown.
 """
 
 import json
@@ -35,6 +39,7 @@ class Cache:
         self.folder = Path(root) / fingerprint / modality
         self._keys: list[bytes] = []
         self._vectors: list[np.ndarray] = []
+        self._was_cut: dict[bytes, bool] = {}
         self._bytes = 0
         self._since = time.monotonic()
 
@@ -53,6 +58,9 @@ class Cache:
             places = [(rows[key], index) for index, key in enumerate(map(bytes, part["key"])) if key in rows]
             if not places:
                 continue
+            cut = _read_cut(path.with_suffix(".cut.json"))
+            if cut is not None:
+                self._was_cut |= {keys[row]: keys[row] in cut for row, _ in places}
             wanted, indices = np.array(places).T
             if vectors is None:
                 vectors = np.zeros((len(keys), part["embedding"].shape[1]), np.float32)
@@ -60,12 +68,21 @@ class Cache:
             cached[wanted] = True
         return vectors, cached
 
-    def add(self, keys: list[bytes], vectors: np.ndarray) -> None:
+    def cut_among(self, keys: list[bytes]) -> set[bytes] | None:
+        """Which of some texts that were read or added were cut; None when a part did not tell of one of them."""
+        if any(key not in self._was_cut for key in keys):
+            return None
+        return {key for key in keys if self._was_cut[key]}
+
+    def add(self, keys: list[bytes], vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
         """Keeps one batch; every few seconds or megabytes what has gathered is written as a part.
 
-        vectors: (n, d) float32 of unit norm. A batch is never split over two parts: after a kill it is there or not.
+        vectors: (n, d) float32 of unit norm. cut: of texts, (n,) bool: which of them the model cut.
+        A batch is never split over two parts: after a kill it is there or not.
         """
         self._keys += keys
+        if cut is not None:
+            self._was_cut |= dict(zip(keys, cut.tolist(), strict=True))
         self._vectors.append(vectors)
         self._bytes += vectors.nbytes
         if self._bytes >= FLUSH_BYTES or time.monotonic() - self._since >= FLUSH_SECONDS:
@@ -80,7 +97,11 @@ class Cache:
             buffer = BytesIO()
             np.save(buffer, part, allow_pickle=False)
             data = buffer.getvalue()
-            write_bytes(self.folder / f"part-{sha256(data)}.npy", data)
+            part_path = self.folder / f"part-{sha256(data)}.npy"
+            if (cut := self.cut_among(self._keys)) is not None:
+                # First: a part never lacks it.
+                write_json(part_path.with_suffix(".cut.json"), sorted(key.hex() for key in cut))
+            write_bytes(part_path, data)
         self._keys, self._vectors, self._bytes, self._since = [], [], 0, time.monotonic()
 
     def record(self, identity: dict, facts: dict | None = None) -> None:
@@ -119,6 +140,13 @@ def _read_model(path: Path) -> dict | None:
         path.unlink(missing_ok=True)
         return None
     return facts
+
+
+def _read_cut(path: Path) -> set[bytes] | None:
+    try:
+        return {bytes.fromhex(key) for key in json.loads(path.read_text(encoding="utf-8"))}
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def _read_part(path: Path) -> np.ndarray | None:

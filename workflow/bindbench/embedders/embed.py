@@ -4,6 +4,7 @@ Which items share a batch depends on the whole corpus alone, and whole batches g
 killed and resumed puts the same items through the model side by side as one that was not, and ends with the same bytes.
 """
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,8 @@ from ..files import progress, read_verified, sha256, write_json
 from ..tables import embeddings_table, write_table
 from .cache import Cache
 from .sources import fingerprint, identity
+
+NAMED = 20  # texts that were cut, by id in the record: every manifest repeats it
 
 
 def embed_texts(
@@ -42,8 +45,9 @@ def embed_texts(
     distinct = dict(zip(keys, texts.values(), strict=True))
     order = sorted(distinct, key=lambda key: (-len(distinct[key]), key))  # the longest first: memory runs out at once
 
-    def prepare(model, batch: list[bytes]) -> dict:
-        return model.prepare_texts([distinct[key] for key in batch])
+    def prepare(model, batch: list[bytes]) -> tuple[dict, np.ndarray]:
+        texts = [distinct[key] for key in batch]
+        return model.prepare_texts(texts), model.cut(texts)
 
     _embed(entry, name, "text", list(texts), keys, order, prepare, cache_root, output, version, device, threads)
 
@@ -68,8 +72,8 @@ def embed_images(
     distinct = {key: Path(path) for key, (_, path, _) in reversed(list(zip(keys, images, strict=True)))}
     order = list(dict.fromkeys(keys))
 
-    def prepare(model, batch: list[bytes]) -> dict:
-        return model.prepare_images([verified_image(distinct[key], key.hex()) for key in batch])
+    def prepare(model, batch: list[bytes]) -> tuple[dict, None]:
+        return model.prepare_images([verified_image(distinct[key], key.hex()) for key in batch]), None
 
     items = [item for item, _, _ in images]
     _embed(entry, name, "image", items, keys, order, prepare, cache_root, output, version, device, threads)
@@ -89,7 +93,7 @@ def _embed(
     device: str | None,
     threads: int | None,
 ) -> None:
-    """keys: of each item. order: the distinct keys as they are batched. prepare: (model, keys) -> features."""
+    """keys: of each item. order: the distinct keys as they are batched. prepare: (model, keys) -> features, cut."""
     started = time.monotonic()
     if not items:
         raise ValueError("there is nothing to embed")
@@ -106,18 +110,18 @@ def _embed(
         model = load(entry, device, name, threads)
         cache.record(described, model.facts())
 
-        def prepared(rows: list[int]) -> dict:
+        def prepared(rows: list[int]) -> tuple[dict, np.ndarray | None]:
             return prepare(model, [order[row] for row in rows])
 
         count = sum(map(len, missing))
         try:
             with progress(None, f"Embedding {modality}s with {name}", total=count, unit=modality) as line:
-                for rows, features in zip(missing, ahead(prepared, missing), strict=True):
+                for rows, (features, cut) in zip(missing, ahead(prepared, missing), strict=True):
                     batch = model.vectors(features)
                     if vectors is None:
                         vectors = np.zeros((len(order), batch.shape[1]), np.float32)
                     vectors[rows] = batch
-                    cache.add([order[row] for row in rows], batch)
+                    cache.add([order[row] for row in rows], batch, cut)
                     line.update(len(rows))
         finally:
             cache.flush()
@@ -134,9 +138,28 @@ def _embed(
             "fingerprint": fingerprint(described),
             "identity": described,
             "models": cache.models(),
+            **(_cut_texts(cache, name, items, keys) if modality == "text" else {}),
             "seconds": round(time.monotonic() - started, 1),
         },
     )
+
+
+def _cut_texts(cache: Cache, name: str, items: list[str], keys: list[bytes]) -> dict:
+    """For the record: how many texts lost their ends to the model's token limit, and the first of them by id.
+
+    Both are null where vectors of an older version, which did not count, are among them. Says so on standard error, too.
+    """
+    cut = cache.cut_among(keys)
+    if cut is None:
+        return {"cut": None, "first_cut": None}
+    named = [item for item, key in zip(items, keys, strict=True) if key in cut]
+    if named:
+        print(
+            f"embedders.{name}: {len(named)} of {len(items)} texts are longer than the model reads; their ends were cut "
+            f"(the first: {named[0]})",
+            file=sys.stderr,
+        )
+    return {"cut": len(named), "first_cut": named[:NAMED]}
 
 
 def _write(output: Path, items: list[str], vectors: np.ndarray) -> None:

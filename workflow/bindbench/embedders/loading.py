@@ -26,6 +26,8 @@ from .sources import local_folder, open_clip_source, packaged_files
 
 MAX_IMAGE_PIXELS = 64_000_000  # larger files are refused before they are decoded: a small PNG can unpack to gigabytes
 
+UNLIMITED_TOKENS = 1_000_000  # no model reads so many; tokenizers without a limit say a number far beyond it
+
 # What a loader cannot heed is refused, rather than ignored without a word.
 UNHEEDED = {
     "sentence-transformers": (),
@@ -107,6 +109,26 @@ class Model:
                 "give a text with words, and a checkpoint with its tokenizer files"
             )
         return features
+
+    def longest_text(self) -> int | None:
+        """Tokens of the longest text that is read whole, instruction and markers included; None: no limit is known."""
+        first = self.network[0]
+        padded = getattr(first, "processing_kwargs", {}).get("text", {}).get("max_length")
+        limit = padded or getattr(first, "context_length", None) or self.network.max_seq_length
+        return int(limit) if limit and limit < UNLIMITED_TOKENS else None
+
+    def cut(self, texts: list[str]) -> np.ndarray:
+        """(n,) bool: which texts are longer than the model reads, so that their ends are lost."""
+        limit, first = self.longest_text(), self.network[0]
+        if limit is None:
+            return np.zeros(len(texts), bool)
+        if hasattr(first, "cut"):
+            return first.cut(texts)
+        whole = {"max_length": UNLIMITED_TOKENS, "padding": True, "return_attention_mask": True}
+        features = self.network.preprocess(texts, prompt=self.prompt, processing_kwargs={"text": whole})
+        if "cu_seq_lens_q" in features:  # flash attention: texts behind one another, unpadded
+            return (features["cu_seq_lens_q"].diff() > limit).numpy()
+        return (features["attention_mask"].sum(dim=1) > limit).numpy()
 
     def prepare_images(self, images: list) -> dict:
         """The processor's output for one batch: pixel values, and token ids for chat models."""

@@ -84,6 +84,7 @@ class OpenClip(InputModule):
     def __init__(self, network: nn.Module, transform, tokenizer) -> None:
         super().__init__()
         self.network, self.transform, self.tokenizer = network, transform, tokenizer
+        self.context_length = tokenizer(["a"]).shape[1]
         with torch.inference_mode():
             self.dimensions = network.encode_text(tokenizer(["a"])).shape[1]
 
@@ -106,6 +107,15 @@ class OpenClip(InputModule):
         if isinstance(inputs[0], str):
             return {"text": self.tokenizer(inputs)}
         return {"image": torch.stack([self.transform(image) for image in inputs])}
+
+    def cut(self, texts: list[str]) -> np.ndarray:
+        """(n,) bool: which texts have more tokens than the context."""
+        read = self.tokenizer(texts)
+        length = read.shape[1]
+        whole = self.tokenizer(texts, context_length=length + 1)
+        padding = self.tokenizer(["a"], context_length=length + 1)[0, -1]
+        # Where an end token closes every text, a cut one has it a place too early.
+        return ((whole[:, :length] != read).any(dim=1) | (whole[:, length] != padding)).numpy()
 
     def forward(self, features: dict, **kwargs) -> dict:
         if "text" in features:
