@@ -1,5 +1,6 @@
 """Every fault of a server, met by the real clients through the courier: what is asked again, kept, told and paid."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from bindbench.errors import UserError
 from bindbench.services import courier
 from bindbench.services.accounts import spent_usd, uncertain
 from bindbench.services.buying import answers, estimate
+from bindbench.services.calling import Clients, send
 from bindbench.services.requests import InputImage, Request
 from bindbench.services.store import Store
 from fake_services import png
@@ -280,9 +282,37 @@ def test_the_same_mistake_in_many_requests_stops_the_run(server, settings):
 
 def test_no_server_is_a_passing_error_that_costs_nothing(settings):
     nowhere = settings.model_copy(update={"openai_base_url": "http://127.0.0.1:9/v1", "max_retries": 1})
-    with pytest.raises(UserError, match="no connection"):
+    with pytest.raises(UserError, match=r"no connection to 127\.0\.0\.1:9 "):
         bought(pictures(1), nowhere)
     assert uncertain(Store(settings.store)) == []
+
+
+@pytest.mark.parametrize("kind", ["openai", "own server", "gemini"])
+@pytest.mark.parametrize("fault", ["no connection to", "no answer from", "the connection to"])
+def test_a_server_that_fails_is_named_without_the_keys_in_its_address(server, settings, kind, fault):
+    """No server at all, one that is too slow, one that breaks off."""
+    if fault == "no answer from":
+        server.faults({"fault": "delay", "seconds": 3})
+    elif fault == "the connection to":
+        server.faults({"fault": "cut"})
+    host = "127.0.0.1:9" if fault == "no connection to" else server.url.removeprefix("http://")
+    address = f"http://me:{OPENAI_KEY}@{host}/"
+    bases = {"openai": "openai_base_url", "gemini": "gemini_base_url"}
+    where = {bases[kind]: address} if kind in bases else {"servers": {"gpt-image-2": f"{address}v1"}}
+    if kind == "openai":
+        where = {"openai_base_url": f"{address}v1?key={GEMINI_KEY}"}
+    there = settings.model_copy(update={**where, "read_timeout_s": 0.5})
+
+    async def answer():
+        clients = Clients(there)
+        try:
+            return await send(gemini_picture() if kind == "gemini" else pictures(1)[0], clients)
+        finally:
+            await clients.close()
+
+    reason = asyncio.run(answer()).reason
+    assert reason.startswith(f"{fault} {host} "), reason
+    assert len(reason.splitlines()) == 1 and not any(key in reason for key in (OPENAI_KEY, GEMINI_KEY, "me:"))
 
 
 def test_input_images_go_along_by_multipart_data_url_and_inline(server, settings, tmp_path):

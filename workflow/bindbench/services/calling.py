@@ -150,12 +150,23 @@ def outcome_of(error: Exception) -> Reply | Judgement | None:
 
     for cause in _causes(error):
         if isinstance(cause, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
-            return Judgement("passing", f"no connection ({_line(cause)})")
+            return Judgement("passing", f"no connection{_server('to', cause)} ({_line(cause)})")
         if isinstance(cause, httpx2.TimeoutException):
-            return Judgement("passing", "no answer in time", uncertain=True)
+            return Judgement("passing", f"no answer{_server('from', cause)} in time", uncertain=True)
         if isinstance(cause, httpx2.TransportError):
-            return Judgement("passing", f"the connection was lost ({_line(cause)})", uncertain=True)
+            return Judgement(
+                "passing", f"the connection{_server('to', cause)} was lost ({_line(cause)})", uncertain=True
+            )
     return None
+
+
+def _server(word: str, error) -> str:
+    """Host and port that a request went to, behind a word; never the rest of its address, which may hold a key."""
+    try:
+        url = error.request.url
+    except RuntimeError:  # the error belongs to no request
+        return ""
+    return f" {word} {url.host}{f':{url.port}' if url.port else ''}"
 
 
 def _causes(error: BaseException | None):
