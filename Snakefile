@@ -28,6 +28,7 @@ wildcard_constraints:
     model=model_names(),
     run=run_names(),
     construction="|".join(settings.triplets.counts),
+    part="train|validation",
 
 
 include: "rules/questions.smk"
@@ -37,7 +38,9 @@ include: "rules/embed.smk"
 include: "rules/score.smk"
 include: "rules/figures.smk"
 include: "rules/triplets.smk"
+include: "rules/image_triplets.smk"
 include: "rules/finetune.smk"
+include: "rules/ablations.smk"
 
 
 rule all:
@@ -51,6 +54,7 @@ rule all:
         rules.select_triplets.output,
         rules.card_triplets.output,
         rules.tabulate_triplets.output,
+        rules.tabulate_ablations.output if settings.ablations else [],
 
 
 onstart:

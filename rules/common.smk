@@ -119,9 +119,37 @@ def run_names():
 
 
 def run_data(wildcards):
-    """The training split, or one of the ablations' sets."""
+    """What a run of finetuning learns and is validated on: training and validation split, one of the ablations' sets, or
+    image triplets with the tables of their images. Files of images are known by the hashes in their tables.
+    """
     data = settings.finetuning.runs[wildcards.run].data
-    return f"<results>/triplets/{'' if data == 'train' else 'sets/'}{data}.parquet"
+    if data == "image_triplets":
+        return {
+            "train": "<results>/image_triplets/train.parquet",
+            "validation": "<results>/image_triplets/validation.parquet",
+            "train_images": image_triplet_tables("train"),
+            "validation_images": image_triplet_tables("validation"),
+        }
+    return {
+        "train": f"<results>/triplets/{'' if data == 'train' else 'sets/'}{data}.parquet",
+        "validation": "<results>/triplets/validation.parquet",
+        "train_images": [],
+        "validation_images": [],
+    }
+
+
+def image_triplets_config(*keys):
+    """What a stage of the image triplets reads of their section."""
+    return canonical_json(
+        settings.image_triplets.model_dump(mode="json", include=set(keys))
+    )
+
+
+def image_triplet_tables(part):
+    return [
+        f"<results>/image_triplets/{part}/{index:04d}.parquet"
+        for index in range(support.image_triplet_shards(settings)[part])
+    ]
 
 
 def embedder_gpus(wildcards):
@@ -254,6 +282,38 @@ def measured_splits():
 
 def text_models():
     return support.text_models(settings)
+
+
+def ablation_models(reads_text=False):
+    """The models of the tables of ablations; only those that read text, which alone can be measured on triplets."""
+    return support.ablation_models(settings, reads_text)
+
+
+def ablation_facts():
+    saber = [
+        f"<results>/embeddings/{model}/saber.{modality}.json"
+        for model in ablation_models()
+        for modality in settings.entry_of(model).modalities
+    ]
+    return saber + [
+        f"<results>/embeddings/{model}/triplets.text.json"
+        for model in ablation_models(reads_text=True)
+    ]
+
+
+def ablation_plan():
+    """The tables of ablations and the runs behind their rows."""
+    return canonical_json(support.ablation_plan(settings))
+
+
+def config_of_ablations():
+    """The sections behind the tables of ablations, for their manifest."""
+    return canonical_json(support.settings_behind_ablations(settings, is_screened()))
+
+
+def measured_bases():
+    """Of each finetuned model its base, where both are measured."""
+    return canonical_json(support.measured_bases(settings))
 
 
 def config_of_triplets():

@@ -1,8 +1,7 @@
 # Finetuning on the triplets (B.5) and LiNeS (C.2): one job for each run of the config. Checkpoints stay beside the outputs.
 rule finetune:
     input:
-        train=run_data,
-        validation="<results>/triplets/validation.parquet",
+        unpack(run_data),
         weights=base_files,
     output:
         adapter="<results>/finetuning/{run}/adapter/adapter_model.safetensors",
@@ -30,4 +29,5 @@ rule finetune:
         "Finetuning {wildcards.run}"
     shell:
         "python -m bindbench finetune --run {wildcards.run:q} --train {input.train:q} --validation {input.validation:q}"
+        " --train-images {input.train_images:q} --validation-images {input.validation_images:q}"
         " --record {output.record:q} --threads {threads} --base {params.base:q} --config {params.config:q} 2> {log:q}"

@@ -1,4 +1,7 @@
 # From scenes to images (section A.4), by whom the config says, and people's verdicts on them.
+include: "reliefs.smk"
+
+
 if settings.scenes.renderer == "builtin":
 
     include: "builtin_images.smk"

@@ -24,6 +24,7 @@ from bindbench.config.scoring import Figures, Tables  # noqa: E402
 from bindbench.config.versions import VERSIONS  # noqa: E402
 from bindbench.files import canonical_json, sha256, sha256_of_file  # noqa: E402
 from bindbench.tables import (  # noqa: E402
+    IMAGE_TRIPLETS,
     IMAGES,
     QUESTIONS,
     SCENES,
@@ -61,6 +62,7 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "triplet_splits": {"digest": _triplet_splits(vocabulary, folder)},
         "triplet_card": {"digest": _triplet_card(vocabulary, folder)},
         "triplet_accuracy": {"digest": _triplet_accuracy(folder)},
+        "image_triplets": {"digest": _image_triplets(vocabulary, folder)},
         "finetuning": {"numbers": _finetuning(folder)},
     }
 
@@ -252,6 +254,16 @@ def _triplet_accuracy(folder: Path) -> str:
     settings = Tables(bootstrap_samples=100)
     tabulate_accuracy({"fixed": folder / "triplet_scores.parquet"}, settings, folder / "accuracy.csv")
     return sha256((folder / "accuracy.csv").read_text())
+
+
+def _image_triplets(vocabulary, folder: Path) -> str:
+    from bindbench.config.image_triplets import ImageTriplets
+    from bindbench.saber.image_triplets import scenes_of, write_image_triplets
+
+    paths = folder / "image_train.parquet", folder / "image_validation.parquet"
+    settings = ImageTriplets(examples=6, validation_examples=3)
+    write_image_triplets(vocabulary, settings, folder / "scenes.parquet", *paths)
+    return sha256(canonical_json([scenes_of(read_table(IMAGE_TRIPLETS, path).to_pylist()) for path in paths]))
 
 
 def _finetuning(folder: Path) -> list[float]:

@@ -6,13 +6,16 @@ A user's mistake is one line on standard error and exit code 2.
 
 import argparse
 import errno
+import json
 import sys
 from pathlib import Path
 
 from . import __version__
 from .config import Config, load, stage_from_json
+from .config.ablations import AblationPlan
 from .config.embedders import Embedder
 from .config.finetuning import Run
+from .config.image_triplets import ImageTriplets
 from .config.questions import Questions, Vocabulary
 from .config.scenes import Scenes
 from .config.scoring import Figures, Tables
@@ -63,7 +66,7 @@ def path(name: str, text: str, **more) -> tuple[str, dict]:
 
 
 def paths(name: str, text: str, **more) -> tuple[str, dict]:
-    return path(name, text, nargs="+", **more)
+    return path(name, text, **{"nargs": "+", **more})
 
 
 def section(name: str, model: type, text: str) -> tuple[str, dict]:
@@ -290,8 +293,6 @@ def score_saber(options) -> None:
 
 
 def tabulate_saber(options) -> None:
-    import json
-
     from .manifest import write_manifest
     from .saber.tabulate import tabulate_saber
     from .services.costs import read_costs
@@ -299,7 +300,8 @@ def tabulate_saber(options) -> None:
     scores = dict(zip(options.models, options.scores, strict=True))
     vocabulary = _vocabulary(options.vocabulary)
     tabulate_saber(
-        scores, options.questions, options.scenes, vocabulary, options.config, options.reference, options.table2.parent
+        *(scores, options.questions, options.scenes, vocabulary, options.config, options.reference),
+        *(options.table2.parent, options.bases),
     )
     write_manifest(
         options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs), options.screening
@@ -378,12 +380,32 @@ def embed_triplets(options) -> None:
     )
 
 
+def sample_image_triplets(options) -> None:
+    from .saber.image_triplets import write_image_triplets
+
+    vocabulary = _vocabulary(options.vocabulary)
+    write_image_triplets(vocabulary, options.config, options.scenes, options.train, options.validation)
+
+
+def render_image_triplets(options) -> None:
+    from .saber.image_triplets import scenes_of
+    from .scenes.images import render_shard
+    from .tables import IMAGE_TRIPLETS, read_table
+
+    size = options.config.shard_size
+    scenes = scenes_of(read_table(IMAGE_TRIPLETS, options.examples).slice(options.shard * size, size).to_pylist())
+    settings = Scenes(image_px=options.config.image_px, seed=options.config.seed)
+    render_shard(scenes, _vocabulary(options.vocabulary), options.reliefs, settings, options.images, options.version)
+
+
 def finetune(options) -> None:
     from .finetune.training import finetune
 
     finetune(
         *(options.config, options.base, options.run_name, options.train, options.validation, options.record.parent),
         threads=options.threads,
+        train_images=options.train_images,
+        validation_images=options.validation_images,
     )
 
 
@@ -394,8 +416,6 @@ def score_triplets(options) -> None:
 
 
 def tabulate_triplets(options) -> None:
-    import json
-
     from .manifest import write_manifest
     from .services.costs import read_costs
     from .triplets.accuracy import tabulate_accuracy
@@ -403,6 +423,22 @@ def tabulate_triplets(options) -> None:
     scores = dict(zip(options.models, options.scores, strict=True))
     tabulate_accuracy(scores, options.config, options.table)
     write_manifest(options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs))
+
+
+def tabulate_ablations(options) -> None:
+    from .manifest import write_manifest
+    from .saber.ablations import tabulate_ablations
+    from .services.costs import read_costs
+
+    scores = dict(zip(options.models, options.scores, strict=True))
+    triplets = dict(zip(options.text_models, options.triplets, strict=True))
+    tabulate_ablations(
+        *(options.plan, scores, options.questions, triplets, options.config, options.reference),
+        *(options.table, options.page),
+    )
+    write_manifest(
+        options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs), options.screening
+    )
 
 
 JOURNAL = (
@@ -582,6 +618,10 @@ COMMANDS = [
             paths("--costs", "what the images cost, one file for each shard", required=False, default=[]),
             path("--screening", "counts of the screening", required=False),
             (
+                "--bases",
+                {"type": json.loads, "default": {}, "metavar": "JSON", "help": "of each finetuned model its base"},
+            ),
+            (
                 "--behind",
                 {"required": True, "metavar": "JSON", "help": "the settings behind the tables, for the manifest"},
             ),
@@ -670,12 +710,40 @@ COMMANDS = [
     ),
     ("embed-triplets", "Embed the texts of triplets.", [MEASURED, *EMBED], embed_triplets),
     (
+        "sample-image-triplets",
+        "Draw the image triplets, none of which the benchmark shows.",
+        [
+            SCENES,
+            path("--train", "table of examples to write"),
+            path("--validation", "table of examples to write"),
+            VOCABULARY,
+            section("--config", ImageTriplets, "section image_triplets"),
+        ],
+        sample_image_triplets,
+    ),
+    (
+        "render-image-triplets",
+        "Render one shard of the image triplets.",
+        [
+            path("--examples", "table of examples"),
+            ("--shard", {"type": int, "required": True, "help": "index of the shard"}),
+            path("--reliefs", "file of the reliefs"),
+            path("--images", "table to write; the images go into a folder beside it"),
+            VOCABULARY,
+            section("--config", ImageTriplets, "section image_triplets"),
+            VERSION,
+        ],
+        render_image_triplets,
+    ),
+    (
         "finetune",
         "Finetune an embedder on triplets, or go on from its last checkpoint.",
         [
             ("--run", {"dest": "run_name", "required": True, "help": "name of the run, for messages and the record"}),
             path("--train", "table of triplets"),
             path("--validation", "table of triplets"),
+            paths("--train-images", "of image triplets: tables of their images", required=False, nargs="*", default=[]),
+            paths("--validation-images", "the same", required=False, nargs="*", default=[]),
             path("--record", "record.json to write; everything else goes beside it"),
             ("--threads", {"type": int, "default": 0, "help": "CPU threads (0: all)"}),
             section("--base", Embedder, "the base's entry"),
@@ -706,5 +774,30 @@ COMMANDS = [
             ),
         ],
         tabulate_triplets,
+    ),
+    (
+        "tabulate-ablations",
+        "Make the tables of ablations.",
+        [
+            paths("--scores", "tables of scores on SABER, one for each model", nargs="*"),
+            ("--models", {"nargs": "*", "required": True, "help": "names of the models, in the order of --scores"}),
+            paths("--triplets", "tables of scores on triplets, one for each model that reads text", nargs="*"),
+            ("--text-models", {"nargs": "*", "required": True, "help": "their names, in the order of --triplets"}),
+            paths("--facts", "records beside the embeddings", nargs="*"),
+            paths("--costs", "records beside the images and the triplets", nargs="*"),
+            path("--screening", "counts of the screening", required=False),
+            QUESTIONS,
+            path("--reference", "CSV of the paper's known values"),
+            path("--table", "CSV to write"),
+            path("--page", "HTML to write"),
+            path("--manifest", "manifest to write"),
+            section("--plan", AblationPlan, "the tables and the runs behind their rows"),
+            section("--config", Tables, "section tables"),
+            (
+                "--behind",
+                {"required": True, "metavar": "JSON", "help": "the settings behind the tables, for the manifest"},
+            ),
+        ],
+        tabulate_ablations,
     ),
 ]

@@ -99,6 +99,13 @@ def shard_count(settings: Config) -> int:
     return -(-images // settings.scenes.shard_size)
 
 
+def image_triplet_shards(settings: Config) -> dict[str, int]:
+    """Jobs that render the image triplets, by part."""
+    triplets = settings.image_triplets
+    counts = {"train": triplets.examples, "validation": triplets.validation_examples}
+    return {part: -(-count // triplets.shard_size) for part, count in counts.items()}
+
+
 def triplet_shards(settings: Config) -> dict[str, list[int]]:
     """Accepted examples of each shard, by construction; a construction that is not wanted has none."""
     size = settings.triplets.shard_size
@@ -140,17 +147,52 @@ def settings_behind_triplets(settings: Config) -> dict:
     return behind | models_section(settings, text_models(settings))
 
 
+def ablation_models(settings: Config, reads_text: bool = False) -> list[str]:
+    """The models of the tables of ablations, in the order of `models`; with reads_text those that read text."""
+    wanted = {model for table in settings.ablations.values() for model in (table.baseline, *table.models)}
+    return [model for model in (text_models(settings) if reads_text else settings.models) if model in wanted]
+
+
+def ablation_plan(settings: Config) -> dict:
+    """The tables of ablations in their order, and the run behind each finetuned model: what their program reads."""
+    tables = [{"name": name, **table.model_dump(mode="json")} for name, table in settings.ablations.items()]
+    runs = {model: settings.run_of(model) for model in ablation_models(settings)}
+    return {
+        "tables": tables,
+        "runs": {model: settings.finetuning.runs[run].model_dump(mode="json") for model, run in runs.items() if run},
+    }
+
+
+def settings_behind_ablations(settings: Config, screened: bool) -> dict:
+    """Every section that shapes the tables of ablations; of the embedders and runs those that stand in them."""
+    models = ablation_models(settings)
+    behind = settings_behind_tables(settings, screened) | settings_behind_triplets(settings)
+    behind |= settings.model_dump(mode="json", include={"ablations"}) | {"models": models}
+    return {key: value for key, value in behind.items() if key != "finetuning"} | models_section(settings, models)
+
+
+def measured_bases(settings: Config) -> dict[str, str]:
+    """Of each finetuned model its base, where both are measured."""
+    bases = {model: settings.finetuning.runs[run].base for model in settings.models if (run := settings.run_of(model))}
+    return {model: base for model, base in bases.items() if base in settings.models}
+
+
 def text_models(settings: Config) -> list[str]:
     """The models that read text, in the order of the tables."""
     return [model for model in settings.models if "text" in settings.entry_of(model).modalities]
 
 
 def models_section(settings: Config, models: Sequence[str]) -> dict:
-    """The embedders that are measured, and the runs that made them."""
+    """The embedders that are measured, the runs that made them, and the image triplets of those that learn images."""
     embedders = {name: settings.entry_of(name).model_dump(mode="json") for name in models}
     runs = dict.fromkeys(run for run in map(settings.run_of, models) if run)
+    images = any(settings.finetuning.runs[run].learns_images for run in runs)
     runs = {run: settings.finetuning.runs[run].model_dump(mode="json") for run in runs}
-    return {"embedders": embedders} | ({"finetuning": {"runs": runs}} if runs else {})
+    return (
+        {"embedders": embedders}
+        | ({"finetuning": {"runs": runs}} if runs else {})
+        | (settings.model_dump(mode="json", include={"image_triplets"}) if images else {})
+    )
 
 
 def note_start(settings: Config) -> None:

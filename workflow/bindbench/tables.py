@@ -193,6 +193,27 @@ TRIPLETS = Table(
     ),
 )
 
+TRIPLET_ROLES = ("query", "positive", "attribute_negative", "object_negative")
+
+IMAGE_TRIPLETS = Table(
+    "image_triplets/examples",
+    ("example",),
+    (
+        Column("example", pa.string(), "id: the part and a number"),
+        Column("n_objects", pa.int32(), "objects in each of the four scenes"),
+        Column("query", pa.list_(BINDING), "what the query's scene holds"),
+        Column("positive", pa.list_(BINDING), "the same bindings, in another layout"),
+        Column("attribute_negative", pa.list_(BINDING), "every attribute on another object"),
+        Column("object_negative", pa.list_(BINDING), "every object under another attribute"),
+    ),
+)
+
+
+def triplet_scene(example: str, role: str) -> str:
+    """Id of one of the four scenes of an image triplet, in the tables of its images."""
+    return f"{example}-{role}"
+
+
 TRIPLET_REJECTS = Table(
     "triplets/rejects",
     ("example",),
@@ -218,6 +239,17 @@ TRIPLET_SCORES = Table(
     ),
 )
 
+
+NANO_SCENES = Table(
+    "nano/scenes",
+    ("scene",),
+    (
+        Column("scene", pa.int32(), "number"),
+        Column("attributes", pa.list_(pa.string()), "of each binding"),
+        Column("objects", pa.list_(pa.string()), "of each binding"),
+        Column("tokens", pa.list_(pa.list_(pa.int8())), "of each view the binding that each visual token shows, or -1"),
+    ),
+)
 
 TEXT_SETS = ("queries", "positives", "saber")
 
@@ -302,6 +334,14 @@ def read_embeddings(path: Path) -> tuple[list[str], np.ndarray]:
     chunks = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in table["embedding"].chunks]
     values = chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.empty(0, np.float32)])
     return table["item"].to_pylist(), values.reshape(-1, dimensions)
+
+
+def right_triplets(scores: pa.Table) -> np.ndarray:
+    """From rows of TRIPLET_SCORES: (2, n_examples) float64, 1 where the positive is strictly closer to the query than the
+    attribute and than the object negative, else 0: a tie is wrong (B.5).
+    """
+    negatives = np.stack([scores[name].to_numpy() for name in ("attribute_negative", "object_negative")])
+    return (scores["positive"].to_numpy() > negatives).astype(float)
 
 
 def read_tables(table: Table, paths: list[str | Path]) -> pa.Table:

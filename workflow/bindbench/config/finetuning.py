@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from .base import Section
 from .embedders import EmbedderName
 
 NOT_SCALED = "-nolines"  # ends the name of a run's model whose adapter LiNeS has not scaled
 
-Data = Literal["train", "no_overlap", "random", "overlap_only", "mixed_lengths", "no_negation"]
+Data = Literal["train", "no_overlap", "random", "overlap_only", "mixed_lengths", "no_negation", "image_triplets"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -41,7 +41,11 @@ class Run(Section):
     """One finetuning. The defaults are the paper's where it says one; "ours" marks what it leaves open."""
 
     base: EmbedderName = Field(description="Embedder that is finetuned, one of `embedders`.")
-    data: Data = Field("train", description="Training set: train, or one of the ablations' sets (C.1).")
+    data: Data = Field(
+        "train",
+        description="Training set: train, or one of the ablations' sets (C.1), or image_triplets, which are rendered and "
+        "validated on images of their own (Appendix E).",
+    )
     examples: int | None = Field(None, ge=1, description="Examples drawn from it; empty: all.")
     epochs: int = Field(1, ge=1, description="Passes over them.")
     rank: int = Field(4, ge=1, description="LoRA's r.")
@@ -74,6 +78,20 @@ class Run(Section):
         description="First and last layer of the attention loss, counted from 1; empty: the paper's 18 to 26 of 36, in "
         "proportion.",
     )
+
+    @property
+    def learns_images(self) -> bool:
+        return self.data == "image_triplets"
+
+    @model_validator(mode="after")
+    def _images_have_no_words(self):
+        if self.learns_images and self.attention_weight:
+            raise ValueError(
+                "attention_weight: the attention loss reads words, and image_triplets have none; set it to 0"
+            )
+        if self.learns_images and self.max_tokens:
+            raise ValueError("max_tokens: cuts texts, and image_triplets are images; leave it empty")
+        return self
 
 
 def _not_scaled(name: str) -> str:

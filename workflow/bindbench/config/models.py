@@ -2,9 +2,11 @@
 
 from pydantic import Field, field_validator, model_validator
 
+from .ablations import Ablation, AblationName
 from .base import Section
 from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
 from .finetuning import NOT_SCALED, Finetuning
+from .image_triplets import ImageTriplets
 from .questions import Questions, Vocabulary
 from .scenes import Scenes
 from .scoring import Figures, Tables
@@ -32,9 +34,17 @@ class Config(Section):
     )
     screening: Screening = Field(default_factory=Screening, description="Verdicts of people on the images (A.4).")
     triplets: Triplets = Field(default_factory=Triplets, description="The finetuning data (Appendix B).")
+    image_triplets: ImageTriplets = Field(
+        default_factory=ImageTriplets,
+        description="Rendered triplets (Appendix E); made once a run of `finetuning` has `data: image_triplets`.",
+    )
     finetuning: Finetuning = Field(
         default_factory=Finetuning,
         description="Finetuning on the triplets (B.5); `models` may name what the runs make.",
+    )
+    ablations: dict[AblationName, Ablation] = Field(
+        default_factory=dict,
+        description="Tables of ablations by name (C.1 to C.3, Appendix E); all their models are among `models`.",
     )
     tables: Tables = Field(default_factory=Tables, description="Intervals.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
@@ -73,8 +83,24 @@ class Config(Section):
                 raise ValueError(
                     f"finetuning.runs.{name}.base: {run.base} is not among the embedders ({', '.join(self.embedders)})"
                 )
+            if run.learns_images and "image" not in self.embedders[run.base].modalities:
+                raise ValueError(
+                    f"finetuning.runs.{name}.base: {run.base} embeds no images, and image_triplets are images;"
+                    " choose another base"
+                )
             if name in self.embedders or name + NOT_SCALED in self.embedders:
                 raise ValueError(f"finetuning.runs.{name}: an embedder has this name already; choose another one")
+        return self
+
+    @model_validator(mode="after")
+    def _ablations_are_measured(self):
+        for name, table in self.ablations.items():
+            for key, wanted in (("baseline", (table.baseline,)), ("models", table.models)):
+                for model in wanted:
+                    if model not in self.models:
+                        raise ValueError(
+                            f"ablations.{name}.{key}: {model} is not among the models that are measured; add it to models"
+                        )
         return self
 
     def run_of(self, model: str) -> str | None:

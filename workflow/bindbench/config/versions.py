@@ -17,7 +17,9 @@ VERSIONS = {
     "triplet_splits": 1,
     "triplet_card": 1,
     "triplet_accuracy": 1,
+    "image_triplets": 1,
     "finetuning": 1,
-    "tables": 1,
+    "tables": 2,
+    "ablations": 1,
     "figures": 1,
 }

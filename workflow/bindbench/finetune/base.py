@@ -6,30 +6,49 @@ trained is what is measured (B.5: all inputs use the model's default instruction
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch.nn import functional
 
 from ..config.embedders import Embedder
 from ..config.finetuning import Run
 from ..embedders import sources
+from ..embedders.embed import verified_image
 from ..embedders.loading import Model, library_versions, load
 from ..errors import UserError
+from .batches import Picture
 
-__all__ = ["Model", "base_entry", "base_identity", "encode", "library_versions", "load_base", "merge", "token_counts"]
+__all__ = [
+    "Model",
+    "base_entry",
+    "base_identity",
+    "embed",
+    "encode",
+    "features_of",
+    "library_versions",
+    "load_base",
+    "merge",
+    "token_counts",
+]
 
 
 def base_entry(entry: Embedder, run: Run) -> Embedder:
-    """The entry as it is trained: for texts only, in the run's precision. Raises UserError for what cannot be trained."""
+    """The entry as it is trained, in the run's precision. Raises UserError for what cannot be trained."""
     key = f"embedders.{run.base}"
-    if "text" not in entry.modalities:
-        raise UserError(f"{key}.modalities: {run.base} embeds no texts, and triplets are texts; choose another base")
+    needed, data = ("image", "image_triplets") if run.learns_images else ("text", "triplets")
+    if needed not in entry.modalities:
+        raise UserError(
+            f"{key}.modalities: {run.base} embeds no {needed}s, and {data} are {needed}s; choose another base"
+        )
     if entry.loader not in ("sentence-transformers", "minilm"):
         raise UserError(f"{key}.loader: a {entry.loader} model takes no adapter; choose another base")
     if entry.adapter:
         raise UserError(f"{key}.adapter: it would be lost under a second one; merge it and give the folder as path")
-    changes: dict = {"dtype": run.dtype, "modalities": ("text",)}
+    # LiNeS' sweep reads texts too.
+    changes: dict = {"dtype": run.dtype, "modalities": ("text", "image") if run.learns_images else ("text",)}
     if run.max_tokens:
         changes["max_tokens"] = run.max_tokens
     if run.attention_weight:
@@ -65,6 +84,23 @@ def _checkpoint_gradients(model: Model) -> None:
         module.training = bool(getattr(module, "gradient_checkpointing", False))
 
 
+def features_of(model: Model, items: Sequence[str | Picture]) -> dict:
+    """What the processor makes of texts, or of images. Raises UserError for an image that is not what was written down."""
+    if isinstance(items[0], str):
+        return model.tokens(list(items))
+    return model.prepare_images([verified_image(*picture) for picture in items])
+
+
+def embed(model: Model, items: Sequence[str | Picture]) -> np.ndarray:
+    """Texts or images as they are measured (`Model.embed`): (n, d) float32 of unit norm."""
+    if isinstance(items[0], str):
+        return model.embed(items)
+    size = model.entry.batch_size
+    return np.concatenate(
+        [model.vectors(features_of(model, items[start : start + size])) for start in range(0, len(items), size)]
+    )
+
+
 def encode(model: Model, features: dict) -> torch.Tensor:
     """`Model.vectors` with gradients: (n, d) float32 of unit norm."""
     from sentence_transformers.util import batch_to_device
@@ -74,7 +110,7 @@ def encode(model: Model, features: dict) -> torch.Tensor:
 
 
 def token_counts(features: dict) -> list[int]:
-    """Tokens of each text, without padding."""
+    """Tokens of each text or image, without padding."""
     if "cu_seq_lens_q" in features:  # flash attention: texts behind one another, unpadded
         return features["cu_seq_lens_q"].diff().tolist()
     return features["attention_mask"].sum(dim=1).tolist()

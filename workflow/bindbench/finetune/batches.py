@@ -1,7 +1,7 @@
 """Examples and the batches that they are trained in (B.5): four texts an example, batches of examples of like length.
 
 The two triplets of an example share their query and their positive, so an example is four texts, not six. Its positive and
-its negatives hold the same words: one length stands for all three.
+its negatives hold the same words: one length stands for all three. In place of texts there may be four images (Appendix E).
 """
 
 import random
@@ -12,28 +12,68 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ..errors import UserError
-from ..tables import TRIPLETS, read_table
+from ..files import canonical_json, sha256
+from ..tables import IMAGE_TRIPLETS, IMAGES, TRIPLET_ROLES, TRIPLETS, read_table, triplet_scene
 
 Length = tuple[int, int]  # tokens of the positive and of the query
 
 
-class Example(NamedTuple):
-    """The four texts of one example, as columns of a table of triplets; and its bindings, for the attention loss."""
+class Picture(NamedTuple):
+    """A rendered scene: its file, and the SHA-256 (hex) that was written down when it was made."""
 
-    query: str
-    positive: str
-    attribute_negative: str
-    object_negative: str
+    path: Path
+    sha256: str
+
+
+class Example(NamedTuple):
+    """The four texts or images of one example; and its bindings, for the attention loss and for neutral phrases."""
+
+    query: str | Picture
+    positive: str | Picture
+    attribute_negative: str | Picture
+    object_negative: str | Picture
     bindings: list[dict]
 
 
 def read_examples(path: Path, count: int | None, seed: int, key: str, all_if_fewer: bool = False) -> list[Example]:
-    """Examples of a table, all or so many of them, drawn by the seed; in the order of the table.
+    """Examples of a table of triplets, all or so many of them, drawn by the seed; in the order of the table.
 
     key: the config key of the count, for messages. all_if_fewer: a table with fewer examples gives all it has.
     Raises UserError for a table with fewer examples than that, or with none.
     """
-    table = read_table(TRIPLETS, path)
+    table = _drawn(read_table(TRIPLETS, path), path, count, seed, key, all_if_fewer)
+    return [Example(**row) for row in table.select(Example._fields).to_pylist()]
+
+
+def read_image_examples(
+    path: Path, images: Sequence[Path], count: int | None, seed: int, key: str, all_if_fewer: bool = False
+) -> list[Example]:
+    """As `read_examples`, of a table of image triplets. images: the tables of its rendered scenes.
+
+    Raises UserError also for a scene that has no image.
+    """
+    table = _drawn(read_table(IMAGE_TRIPLETS, path), path, count, seed, key, all_if_fewer)
+    rendered: dict[str, Picture] = {}
+    for shard in images:
+        columns = read_table(IMAGES, shard).select(["scene", "path", "sha256"]).to_pylist()
+        rendered |= {row["scene"]: Picture(shard.parent / row["path"], row["sha256"]) for row in columns}
+    examples = []
+    for row in table.to_pylist():
+        scenes = [triplet_scene(row["example"], role) for role in TRIPLET_ROLES]
+        if missing := [scene for scene in scenes if scene not in rendered]:
+            raise UserError(f"{path}: no table of images has the scene {missing[0]}; run snakemake to render it")
+        bindings = [{"attributes": [pair["attribute"]], "object": pair["object"]} for pair in row["query"]]
+        examples.append(Example(*(rendered[scene] for scene in scenes), bindings))
+    return examples
+
+
+def digest_of_images(examples: Sequence[Example]) -> str:
+    """One hash of all files of image examples, however they are divided into shards."""
+    return sha256(canonical_json([[picture.sha256 for picture in example[:4]] for example in examples]))
+
+
+def _drawn(table: pa.Table, path: Path, count: int | None, seed: int, key: str, all_if_fewer: bool) -> pa.Table:
+    """So many rows of it, as `read_examples` says."""
     if not len(table):
         raise UserError(f"{path}: has no examples; raise triplets.counts")
     if count is not None and len(table) < count and not all_if_fewer:
@@ -41,7 +81,7 @@ def read_examples(path: Path, count: int | None, seed: int, key: str, all_if_few
     if count is not None and count < len(table):
         rows = random.Random(f"bindbench/finetune/examples/{seed}").sample(range(len(table)), count)
         table = table.take(pa.array(sorted(rows), pa.int64()))
-    return [Example(**row) for row in table.select(Example._fields).to_pylist()]
+    return table
 
 
 def training_batches(lengths: Sequence[Length], size: int, seed: int, epoch: int) -> list[list[int]]:

@@ -13,10 +13,14 @@ The output folder holds
 A step encodes four texts an example: its two triplets share query and positive. Queries, which are short, go through the
 model by themselves, and the three sentences of an example, which are of one length, together: little is padded. A resumed
 run equals the unbroken one to the bit on a CPU, with as many threads.
+
+Image triplets (Appendix E) are trained by the same loss at the same places: in an example, four images stand for the four
+texts, and only what makes features of them differs (`base.features_of`). The vision tower is frozen; no gradient enters it,
+so torch keeps nothing of its forward pass.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,8 +37,18 @@ from ..errors import UserError
 from ..files import csv_text, progress, sha256_of_file, write_json, write_text
 from . import processes as several
 from .attention import attention_loss, attention_modules, recorded_attentions, word_pairs
-from .base import Model, base_entry, base_identity, encode, library_versions, load_base, token_counts
-from .batches import Example, read_examples, steps_of
+from .base import (
+    Model,
+    base_entry,
+    base_identity,
+    embed,
+    encode,
+    features_of,
+    library_versions,
+    load_base,
+    token_counts,
+)
+from .batches import Example, Picture, digest_of_images, read_examples, read_image_examples, steps_of
 from .checkpoints import restore, write_checkpoint
 from .lines import neutral_texts, scale_adapter, sweep
 from .lora import add_adapter, trainable, write_adapter
@@ -77,23 +91,33 @@ def finetune(
     folder: Path,
     device: str | None = None,
     threads: int = 0,
+    train_images: Sequence[Path] = (),
+    validation_images: Sequence[Path] = (),
 ) -> None:
     """Trains what the run says, or goes on from its last checkpoint, and writes the folder (see above).
 
-    entry: the base, `embedders[run.base]`. name: of the run. train, validation: tables of triplets.
+    entry: the base, `embedders[run.base]`. name: of the run. train, validation: tables of triplets, or of image triplets if
+    the run learns images; then train_images, validation_images: the tables of their images.
     device: of torch; by default cuda, else mps, else cpu. threads: of torch on the CPU; 0: what OMP_NUM_THREADS says.
-    Raises UserError for a base that cannot be trained, tables with too few examples, a loss that is not a number, and
-    whatever `loading.load` raises.
+    Raises UserError for a base that cannot be trained, tables with too few examples, a loss that is not a number, images that
+    are missing or damaged, and whatever `loading.load` raises.
     """
     key = f"finetuning.runs.{name}"
-    examples = read_examples(train, run.examples, run.seed, f"{key}.examples")
-    held = read_examples(validation, run.validation_examples, run.seed, f"{key}.validation_examples", all_if_fewer=True)
+    wanted = run.examples, run.seed, f"{key}.examples"
+    wanted_held = run.validation_examples, run.seed, f"{key}.validation_examples", True
+    if run.learns_images:
+        examples = read_image_examples(train, train_images, *wanted)
+        held = read_image_examples(validation, validation_images, *wanted_held)
+    else:
+        examples, held = read_examples(train, *wanted), read_examples(validation, *wanted_held)
     identity = {
         "run": run.model_dump(mode="json", exclude=NOT_TRAINED),
         "base": base_identity(base_entry(entry, run), run.base),
         "train": sha256_of_file(train),
         "validation": sha256_of_file(validation),
     }
+    if run.learns_images:
+        identity["images"] = digest_of_images(examples + held)
     processes = several.start(device)
     model = load_base(entry, run, processes.device, threads)
     adapted = add_adapter(model.network.transformers_model, run.base, run.rank, run.alpha, run.seed)
@@ -158,7 +182,10 @@ def lengths_of(model: Model, examples: list[Example]) -> list[tuple[int, int]]:
     """By what examples are sorted into batches: the tokens of the positive, then those of the query.
 
     Negatives hold the positive's words. Sorted by letters instead, 13 to 15 % of what is computed is padding; so, 1 to 3 %.
+    Images are of one size, so all their examples are of one length.
     """
+    if isinstance(examples[0].query, Picture):
+        return [(1, 1)] * len(examples)
     lengths = []
     for start in progress(range(0, len(examples), TEXTS_AT_ONCE), f"Tokens for {model.name}", unit="batch"):
         part = examples[start : start + TEXTS_AT_ONCE]
@@ -203,12 +230,12 @@ def train_step(
 
 
 def batch_loss(trainee: Trainee, batch: list[Example], record: dict) -> torch.Tensor:
-    """The loss of some examples, from four texts each: of the triplets, and of attention where the run asks for it."""
+    """The loss of some examples, from four texts or images each: of the triplets, and of attention where the run asks."""
     count, run = len(batch), trainee.run
-    queries, sentences = texts_of(batch)
+    queries, candidates = items_of(batch)
     bindings = [[(pair["attributes"], pair["object"]) for pair in example.bindings] for example in batch]
     query, query_term = _encode(trainee, queries, bindings, record)
-    vectors, positive_term = _encode(trainee, sentences, bindings, record)
+    vectors, positive_term = _encode(trainee, candidates, bindings, record)
     positive, negatives = vectors[:count], vectors[count:].view(2, count, -1).transpose(0, 1)
     loss = triplet_hinge(query, positive, negatives, run.margin)
     if run.attention_weight:
@@ -217,36 +244,36 @@ def batch_loss(trainee: Trainee, batch: list[Example], record: dict) -> torch.Te
 
 
 def _encode(
-    trainee: Trainee, texts: list[str], bindings: list, record: dict
+    trainee: Trainee, items: list[str] | list[Picture], bindings: list, record: dict
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Vectors of the texts, and the attention loss of those that hold the bindings: the first of them, one for each."""
+    """Vectors of the items, and the attention loss of the texts that hold the bindings: the first of them, one for each."""
     model, run = trainee.model, trainee.run
-    features = model.tokens(texts)
+    features = features_of(model, items)
     counted = sum(token_counts(features))
     record["tokens"] += counted
     record["padding"] += features["input_ids"].numel() - counted
     if not run.attention_weight:
         return encode(model, features), None
-    words = locate_words(model, list(zip(texts, bindings, strict=False)))
+    words = locate_words(model, list(zip(items, bindings, strict=False)))
     pairs = word_pairs(words, features["attention_mask"]).to(model.network.device)
     with recorded_attentions(trainee.attention, trainee.layers) as attentions:
         vectors = encode(model, features)
     return vectors, attention_loss(attentions, pairs, run.attention_margin, trainee.layers)
 
 
-def texts_of(batch: list[Example]) -> tuple[list[str], list[str]]:
+def items_of(batch: list[Example]) -> tuple[list, list]:
     """The queries; and all positives, then all attribute negatives, then all object negatives."""
-    sentences = [
+    candidates = [
         getattr(example, role) for role in ("positive", "attribute_negative", "object_negative") for example in batch
     ]
-    return [example.query for example in batch], sentences
+    return [example.query for example in batch], candidates
 
 
 def validate(model, examples: list[Example], margin: float) -> dict[str, float]:
     """Triplet accuracy, a tie being wrong, and loss, with the model as it is measured (`Model.embed`)."""
-    queries, sentences = texts_of(examples)
-    query = model.embed(queries)
-    similarities = np.einsum("nd,knd->kn", query, model.embed(sentences).reshape(3, len(query), -1))
+    queries, candidates = items_of(examples)
+    query = embed(model, queries)
+    similarities = np.einsum("nd,knd->kn", query, embed(model, candidates).reshape(3, len(query), -1))
     near, far = similarities[0], similarities[1:]
     hinge = np.maximum(0, margin - near + far).mean(dtype=np.float64)
     return {"accuracy": float((near > far).mean()), "loss": float(hinge)}

@@ -34,6 +34,10 @@ class Binding:
     def pair(self) -> tuple[str, str]:
         return self.attribute, self.thing
 
+    def on(self, thing: str) -> "Binding":
+        """The same attribute, realised in the same way, on another object."""
+        return Binding(self.attribute, thing, self.slots, self.realised)
+
 
 @dataclass(frozen=True)
 class Look:
@@ -90,8 +94,13 @@ def check_size(vocabulary: Vocabulary, settings: Questions) -> None:
             )
 
 
-def sample_bindings(vocabulary: Vocabulary, n: int, generator: random.Random) -> list[Binding]:
-    """N bindings: objects differ, attributes differ, and no palette colour is used by two attributes."""
+def sample_bindings(
+    vocabulary: Vocabulary, n: int, generator: random.Random, key: str = "questions.object_counts"
+) -> list[Binding]:
+    """N bindings: objects differ, attributes differ, and no palette colour is used by two attributes.
+
+    key: of the config, that asks for N. Raises UserError when the vocabulary's colours do not reach.
+    """
     things = generator.sample(list(vocabulary.objects), n)
     for _ in range(ATTEMPTS):
         looks = _sample_looks(vocabulary, n, generator)
@@ -99,7 +108,7 @@ def sample_bindings(vocabulary: Vocabulary, n: int, generator: random.Random) ->
             return [look.on(thing) for look, thing in zip(looks, things, strict=True)]
     raise UserError(
         f"vocabulary: no {n} attributes of the list go together without naming a palette colour twice;"
-        " add attributes without colours or lower questions.object_counts"
+        f" add attributes without colours or lower {key}"
     )
 
 
@@ -152,7 +161,7 @@ def _swap(
     for _ in range(ATTEMPTS):
         attributes = _moving_permutation(n, generator) if kind != "object_swap" else range(n)
         things = _moving_permutation(n, generator) if kind != "attribute_swap" else range(n)
-        swapped = [_rebind(first[i], first[j].thing) for i, j in zip(attributes, things, strict=True)]
+        swapped = [first[i].on(first[j].thing) for i, j in zip(attributes, things, strict=True)]
         pairs = _pairs(swapped)
         if pairs not in taken and len(truth - pairs) >= min_moved:
             return swapped
@@ -165,7 +174,7 @@ def _replacement(first: list[Binding], vocabulary: Vocabulary, generator: random
     kept, old = first[1 - changed], first[changed]
     if generator.random() < 0.5:
         outside = [thing for thing in vocabulary.objects if thing not in (kept.thing, old.thing)]
-        new = _rebind(old, generator.choice(outside))
+        new = old.on(generator.choice(outside))
     else:
         used = vocabulary.palette_words(kept.realised) | vocabulary.palette_words(old.realised)
         outside = [a for a in vocabulary.attributes if a not in (kept.attribute, old.attribute)]
@@ -187,10 +196,6 @@ def _moving_permutation(n: int, generator: random.Random) -> list[int]:
         order = generator.sample(range(n), n)
         if order != list(range(n)):
             return order
-
-
-def _rebind(binding: Binding, thing: str) -> Binding:
-    return Binding(binding.attribute, thing, binding.slots, binding.realised)
 
 
 def _pairs(bindings: list[Binding]) -> frozenset[tuple[str, str]]:
