@@ -70,6 +70,7 @@ rule tabulate_saber:
                 "<results>/saber_{table}.csv",
                 table=(
                     "differences",
+                    "gains",
                     "by_category",
                     "by_candidate_kind",
                     "containment",
@@ -96,6 +97,7 @@ rule tabulate_saber:
         vocabulary=stage_config("vocabulary"),
         models=list(settings.models),
         behind=config_of_results(),
+        bases=measured_bases(),
         more=lambda wildcards, input: " ".join(
             f"--{kind} {' '.join(input[kind])}"
             for kind in ("costs", "screening")
@@ -108,4 +110,4 @@ rule tabulate_saber:
         "python -m bindbench tabulate-saber --scores {input.scores:q} --facts {input.facts:q} --models {params.models:q}"
         " --questions {input.questions:q} --scenes {input.scenes:q} --reference {input.reference:q}"
         " --table2 {output.table2:q} --manifest {output.manifest:q} --vocabulary {params.vocabulary:q}"
-        " --config {params.config:q} --behind {params.behind:q} {params.more} 2> {log:q}"
+        " --config {params.config:q} --bases {params.bases:q} --behind {params.behind:q} {params.more} 2> {log:q}"

@@ -30,7 +30,7 @@ def default_yaml() -> str:
         if isinstance(value, Section):
             lines.append(f"{name}:")
             lines += _keys(value, "  ")
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and value:
             lines.append(f"{name}:")
             for key, entry in value.items():
                 given = entry.model_dump(mode="json", exclude_defaults=True) or {"loader": entry.loader}
@@ -113,7 +113,7 @@ def readme() -> str:
             parts += _table({name: field}, {name: getattr(Config(), name)})
             continue
         if typing.get_origin(field.annotation) is dict:
-            names = ", ".join(f"`{key}`" for key in getattr(Config(), name))
+            names = ", ".join(f"`{key}`" for key in getattr(Config(), name)) or "none"
             parts += [f"Keys are names of your choice; {names} are there by default. Each entry has:", ""]
         parts += _table(
             model.model_fields, {k: f.get_default(call_default_factory=True) for k, f in model.model_fields.items()}

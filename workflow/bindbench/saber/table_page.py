@@ -37,11 +37,13 @@ def table2_page(
     tied: np.ndarray,
     confidence: float,
     reference: list[dict[str, str]],
+    gains: dict[str, dict[str, tuple[str, Estimate]]],
 ) -> str:
     """The page's HTML.
 
     n_questions, estimates, chance: by protocol; estimates of shape (n_models, 5), four pairings and their mean.
     tied: (n_models, 5) shares of multiple choice.
+    gains: by protocol and finetuned model: its base, and the difference to it, estimates of shape (5,).
     """
     interval = f"{100 * confidence:g} % intervals"
     body = [
@@ -50,11 +52,19 @@ def table2_page(
         "modality, or there is no question. Ties: questions, in %, in which candidate 1 only equals the best of the "
         "others; they count as wrong.</p>"
     ]
+    if any(gains.values()):
+        body.append(
+            "<p>Below a finetuned model's values stands how many percentage points they are above those of the embedder that "
+            "was finetuned, with the interval of this difference: both models answer the same questions of each resample.</p>"
+        )
     for protocol, estimate in estimates.items():
         title = PROTOCOL_TITLES[protocol]
         rows = [["chance", *[_value(chance[protocol])] * estimate.mean.shape[1]]]
         ties = tied if protocol == "mcq" else np.full(estimate.mean.shape, np.nan)
-        rows += [[escape(name), *_cells(estimate, model, ties)] for model, name in enumerate(models)]
+        for model, name in enumerate(models):
+            base, gain = gains[protocol].get(name, (None, None))
+            shown = escape(name) + (f"<br><small>compared with {escape(base)}</small>" if base else "")
+            rows.append([shown, *value_cells(estimate, model, ties, gain)])
         header = ["model", *list(PAIRING_TITLES.values())[: estimate.mean.shape[1]]]
         body.append(
             f"<h2>{escape(title)}</h2>\n{html_table(f'{n_questions[protocol]:,} questions', header, rows, title)}"
@@ -63,7 +73,14 @@ def table2_page(
     return html_page("SABER, Table 2", "\n".join(body))
 
 
-def _cells(estimate: Estimate, model: int, ties: np.ndarray) -> list[str]:
+def value_cells(
+    estimate: Estimate, model: int, ties: np.ndarray | None = None, gain: Estimate | None = None
+) -> list[str]:
+    """One model's row, without its name: the value, bold where it is the best of its column, and below it the interval, the
+    difference to another model and the ties.
+
+    estimate: of shape (n_models, n_columns); ties: shares of the same shape; gain: of shape (n_columns,).
+    """
     best = [_value(max(column[~np.isnan(column)], default=np.nan)) for column in estimate.mean.T]
     cells = []
     for column, (mean, low, high) in enumerate(zip(*(part[model] for part in estimate), strict=True)):
@@ -73,7 +90,9 @@ def _cells(estimate: Estimate, model: int, ties: np.ndarray) -> list[str]:
         value = _value(mean)
         cell = f"<strong>{value}</strong>" if value == best[column] else value
         cell += f"<br><small>{_value(low)} to {_value(high)}</small>"
-        if ties[model, column] > 0:
+        if gain is not None and not np.isnan(gain.mean[column]):
+            cell += f"<br><small>{_gain(*(float(part[column]) for part in gain))}</small>"
+        if ties is not None and ties[model, column] > 0:
             cell += f"<br><small>ties {_value(ties[model, column])}</small>"
         cells.append(cell)
     return cells
@@ -81,6 +100,12 @@ def _cells(estimate: Estimate, model: int, ties: np.ndarray) -> list[str]:
 
 def _value(share: float) -> str:
     return "–" if np.isnan(share) else f"{100 * share:.2f}"
+
+
+def _gain(mean: float, low: float, high: float) -> str:
+    """Such as +3.10 (+1.00 to +5.20): brackets, since the minus sign and the dash of a range look alike."""
+    first, *bounds = (f"{100 * value:+.2f}".replace("-", "\u2212") for value in (mean, low, high))
+    return f"{first} ({bounds[0]} to {bounds[1]})"
 
 
 def _reference_section(reference: list[dict[str, str]]) -> str:
@@ -93,6 +118,7 @@ def _reference_section(reference: list[dict[str, str]]) -> str:
             escape(f"{row['known']}, {row['place']}"),
         ]
         for row in reference
+        if row["protocol"] in PROTOCOL_TITLES
     ]
     return (
         "<h2>The paper's own values, not comparable with those above</h2>\n"

@@ -85,10 +85,12 @@ def tabulate_saber(
     settings: Tables,
     reference: Path,
     folder: Path,
+    bases: dict[str, str] | None = None,
 ) -> None:
     """Writes the CSV tables and the page saber_table2.html into `folder`.
 
     scores: table SCORES of each model, in the order of the tables; reference: the paper's known values (CSV).
+    bases: of each finetuned model the embedder that was finetuned, where both are measured.
     Raises UserError when a table is missing, broken or of other questions.
     """
     data = read_scores(scores, questions)
@@ -98,8 +100,10 @@ def tabulate_saber(
     tied = summary(sample_protocol(data, PROTOCOLS[0], settings, data.columns["tied"]), settings).mean
     tables = {"table2": table2(data, estimates, tied)}
     tables |= {p.table: by_size(data, samples[p.name], p, settings) for p in PROTOCOLS}
+    gained = gains(data, samples, bases or {}, settings)
     tables |= {
         "differences": differences(data, samples, settings),
+        "gains": gain_rows(data, gained),
         "by_category": by_category(data, scene_rows, vocabulary, settings),
         "by_candidate_kind": by_candidate_kind(data, scene_rows, settings),
         "containment": containment(data, settings),
@@ -115,6 +119,7 @@ def tabulate_saber(
         tied,
         settings.confidence,
         read_reference(reference),
+        {p.name: {model: (base, over_n(parts[p.name])) for (model, base), parts in gained.items()} for p in PROTOCOLS},
     )
     write_text(folder / "saber_table2.html", page)
 
@@ -254,6 +259,48 @@ def differences(data: Scores, samples: dict[str, Bootstrap], settings: Tables):
             for column, pairing in enumerate(COLUMNS):
                 cells = percents(result, column)
                 rows.append([protocol.name, pairing, data.models[first], data.models[second], *cells])
+    return header, rows
+
+
+def gains(
+    data: Scores, samples: dict[str, Bootstrap], bases: dict[str, str], settings: Tables
+) -> dict[tuple[str, str], dict[str, Estimate]]:
+    """Finetuned model minus its base on the same resamples: by (model, base) and protocol.
+
+    Each estimate is (n_sizes + 1, 5): a row for every N and one for the mean over N, a column for every pairing and one for
+    their mean.
+    """
+    found: dict[tuple[str, str], dict[str, Estimate]] = {}
+    for protocol in PROTOCOLS:
+        by_n = with_mean(samples[protocol.name])
+        over_n = with_mean(mean_of_present(samples[protocol.name], 0))
+        sample = Bootstrap(
+            np.concatenate([by_n.means, over_n.means[None]]),
+            np.concatenate([by_n.resampled, over_n.resampled[:, None]], 1),
+        )
+        for model, base in bases.items():
+            pair = (data.models.index(name) for name in (model, base))
+            parts = (Bootstrap(sample.means[:, m], sample.resampled[:, :, m]) for m in pair)
+            estimate = interval(paired_difference(*parts), settings.confidence)
+            found.setdefault((model, base), {})[protocol.name] = estimate
+    return found
+
+
+def over_n(gain: Estimate) -> Estimate:
+    """The last row of one of `gains`, the mean over N: (5,)."""
+    return Estimate(*(part[-1] for part in gain))
+
+
+def gain_rows(data: Scores, gained: dict[tuple[str, str], dict[str, Estimate]]):
+    """The gains as rows: one for each finetuned model, protocol, pairing and N, in percentage points."""
+    header = ["model", "base", "protocol", "pairing", "n_objects", "difference", "low", "high"]
+    rows = [
+        [model, base, protocol, pairing, n, *percents(estimate, row, column)]
+        for (model, base), parts in gained.items()
+        for protocol, estimate in parts.items()
+        for column, pairing in enumerate(COLUMNS)
+        for row, n in enumerate([*data.sizes, MEAN])
+    ]
     return header, rows
 
 

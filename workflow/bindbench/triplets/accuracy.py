@@ -16,7 +16,7 @@ from ..config.scoring import Tables
 from ..errors import UserError
 from ..files import csv_text, write_text
 from ..statistics import mean_interval, percent, random_generator
-from ..tables import TRIPLET_SCORES, TRIPLETS, read_embeddings, read_table, read_tables, write_table
+from ..tables import TRIPLET_SCORES, TRIPLETS, read_embeddings, read_table, read_tables, right_triplets, write_table
 
 ROLES = ("query", "positive", "attribute_negative", "object_negative")
 NEGATIVES = ROLES[2:]
@@ -78,7 +78,7 @@ def _rows(model: str, split: str, table: pa.Table, settings: Tables) -> list[lis
     """Rows of one split: all of it, then each of its constructions where there are several."""
     positive = table["positive"].to_numpy()
     negatives = np.stack([table[name].to_numpy() for name in NEGATIVES])
-    right, tied = (positive > negatives).astype(float), positive == negatives
+    right, tied = right_triplets(table), positive == negatives
     constructions = table["construction"].to_numpy(zero_copy_only=False)
     names = sorted(set(constructions))
     rows = []
