@@ -26,7 +26,7 @@ from .errors import UserError
 
 # Not faults of the program: no space, no permission, a folder where a file should be.
 OF_THE_MACHINE = (
-    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
 )
 

@@ -4,6 +4,7 @@ Also the hashes by which stored items are recognised, and the progress line of l
 """
 
 import csv
+import errno
 import hashlib
 import io
 import json
@@ -19,29 +20,45 @@ from tqdm import tqdm
 from .errors import UserError
 
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk is full, the quota is used up, the file is too large
+
+
+@contextmanager
+def room_for(path: str | Path) -> Iterator[None]:
+    """A disk that has no room for what the block writes is an OSError that names `path`: writing to an open file says none."""
+    try:
+        yield
+    except OSError as error:
+        hidden = f".{Path(path).name}."  # begins the temporary name of written_whole
+        if error.errno not in NO_ROOM or not (error.filename is None or Path(error.filename).name.startswith(hidden)):
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+
+
 @contextmanager
 def written_whole(path: str | Path, durable: bool = True) -> Iterator[Path]:
     """Yields a temporary path beside `path`; when the block ends well it is renamed to `path`, else removed.
 
     durable: fsync before the rename, so that a power cut leaves the old file or the new one. Off for items that are
-    checked by their hash on every read.
+    checked by their hash on every read. A disk without room is an OSError that names `path`.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        if durable:
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-        temporary.replace(path)
-        if durable:
-            _sync_folder(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with room_for(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            if durable:
+                with temporary.open("rb") as file:
+                    os.fsync(file.fileno())
+            temporary.replace(path)
+            if durable:
+                _sync_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

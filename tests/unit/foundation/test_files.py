@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -17,8 +18,9 @@ from bindbench import cli
 from bindbench import snakemake_support as support
 from bindbench.config.reading import source_of
 from bindbench.errors import UserError
-from bindbench.files import canonical_json, write_bytes, write_json, written_whole
+from bindbench.files import canonical_json, sha256, write_bytes, write_json, written_whole
 from bindbench.tables import QUESTIONS, SCORES, read_table, write_table
+from PIL import Image
 
 ROW = {"question": "q1", "subset": "nested", "chain": "c1", "n_objects": 2}
 
@@ -114,6 +116,66 @@ def test_a_flipped_bit_in_the_data_of_a_table_is_noticed(tmp_path, place):
     (tmp_path / "t.parquet").write_bytes(data)
     with contextlib.suppress(UserError):
         assert read_table(QUESTIONS, tmp_path / "t.parquet").to_pylist() == rows
+
+
+@contextlib.contextmanager
+def files_of_at_most(size: int):
+    """A disk that takes so many bytes of each file: a real fault, met by whatever really writes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def csv_file(path):
+    with written_whole(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(str(number) for number in range(100_000))
+
+
+def picture(path):
+    with written_whole(path) as temporary:
+        Image.effect_noise((256, 256), 50).save(temporary)
+
+
+WRITERS = {
+    "json": lambda path: write_json(path, list(range(100_000))),
+    "parquet": lambda path: write_table(
+        QUESTIONS, [{**ROW, "question": sha256(str(index))} for index in range(10_000)], path
+    ),
+    "csv": csv_file,
+    "png": picture,
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_disk_without_room_is_one_line_with_the_path_of_the_output(tmp_path, monkeypatch, capsys, kind):
+    path = tmp_path / f"out/file.{kind}"
+    monkeypatch.setattr(cli, "COMMANDS", [("fill", "", [], lambda options: WRITERS[kind](path)), *cli.COMMANDS])
+    with files_of_at_most(5000):
+        assert cli.main(["fill"]) == 2
+    line = f"{path}: cannot be written or read (File too large); mend that and run again\n"
+    assert capsys.readouterr().err == line and list(path.parent.iterdir()) == []
+
+
+def test_a_full_disk_that_is_only_met_at_the_end_names_the_output(tmp_path, monkeypatch):
+    """Space is given when the data goes to the disk, which fsync waits for; its error names no file."""
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError) as caught:
+        write_bytes(tmp_path / "a", b"x")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "a"))
+
+
+def test_other_errors_and_other_files_keep_their_names(tmp_path):
+    for number, name in ((errno.EIO, None), (errno.ENOSPC, "elsewhere")):
+        with pytest.raises(OSError) as caught, written_whole(tmp_path / "a"):
+            raise OSError(number, "what was said", name)
+        assert (caught.value.errno, caught.value.strerror, caught.value.filename) == (number, "what was said", name)
 
 
 def test_a_full_disk_and_bad_json_are_one_line(tmp_path, monkeypatch, capsys):

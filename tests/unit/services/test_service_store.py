@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 import tarfile
@@ -13,6 +14,7 @@ import bindbench
 import pytest
 from bindbench.config.services import Services
 from bindbench.errors import UserError
+from bindbench.services.accounts import Journal, add_uncertain, intent, read_lines
 from bindbench.services.requests import Request
 from bindbench.services.store import Store, export_store, header_line, import_store, make_header, store_folder
 from hypothesis import given, settings
@@ -265,3 +267,44 @@ def test_a_store_that_cannot_be_made_is_one_line(tmp_path):
 def test_a_remake_is_another_entry(tmp_path):
     store, request = filled(tmp_path), pictures(1, stage="scenes")[0]
     assert store.peek(replace(request, attempt=2).key) is None
+
+
+@pytest.fixture
+def little_room():
+    """Files of at most 2,000 bytes: a real fault of writing."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_store_without_room_names_the_file(tmp_path, little_room):
+    store, request = Store(tmp_path), pictures(1)[0]
+    with pytest.raises(OSError) as caught:
+        store.put(*entry(request, b"p" * 9000))
+    assert caught.value.filename == str(store.path(request.key))
+    assert list(store.every_key()) == [] and list(store.path(request.key).parent.iterdir()) == []
+    with pytest.raises(OSError) as caught:
+        add_uncertain(store, [intent(request, 0.1)] * 50)
+    assert caught.value.filename == str(tmp_path / "uncertain.jsonl")
+
+
+def test_a_journal_without_room_keeps_whole_lines_and_takes_shorter_ones(tmp_path, little_room):
+    store = Store(tmp_path)
+    journal = Journal(store)
+    first, *many = pictures(50)
+    journal.sent([intent(first, 0.5)])
+    with pytest.raises(OSError) as caught:
+        journal.sent([intent(request, 0.5) for request in many])
+    assert caught.value.filename == str(journal.path)
+    journal.sent([intent(many[0], 0.5)])
+    assert [line["sent"] for line in read_lines(journal.path)] == [first.key, many[0].key]
+
+
+def test_an_import_into_a_store_without_room_says_so(tmp_path, request):
+    large, small = filled(tmp_path / "a", 1), Store(tmp_path / "b")
+    large.put(*entry(question(), b"p" * 9000))
+    export_store(large, tmp_path / "all.tar")
+    request.getfixturevalue("little_room")
+    with pytest.raises(UserError, match=r"cannot be written \(File too large\); [01] entries were taken over: make room"):
+        import_store(small, tmp_path / "all.tar")

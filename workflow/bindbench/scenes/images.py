@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..config.scenes import Scenes
 from ..errors import UserError
-from ..files import canonical_json, progress, sha256, written_whole
+from ..files import canonical_json, progress, room_for, sha256, written_whole
 from ..tables import IMAGES, write_table
 from ..vocabulary import Vocabulary
 from .layout import is_flipped
@@ -69,7 +69,7 @@ def render_shard(
     plans = [_plan(row, (attempts or {}).get(row["scene"], 0), vocabulary, reliefs, settings, version) for row in rows]
     kept = _kept(folder, {plan["scene"]: sha256(canonical_json(plan)) for plan in plans})
     hashes = {}
-    with (folder / INDEX).open("a", encoding="utf-8") as index:
+    with room_for(folder / INDEX), (folder / INDEX).open("a", encoding="utf-8") as index:
         for plan in progress(plans, "scenes", unit="image"):
             scene = plan["scene"]
             hashes[scene] = kept.get(scene) or _render(plan, reliefs, folder)

@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
-from ..files import canonical_json
+from ..files import canonical_json, room_for
 from .requests import Request
 from .store import LONGEST_HEADER, Store
 
@@ -33,11 +34,21 @@ class Journal:
 
     def sent(self, records: list[dict]) -> None:
         """Durable when it returns; called before the requests are sent."""
-        self._file.write(b"".join(canonical_json(record).encode() + b"\n" for record in records))
-        os.fsync(self._file.fileno())
+        self._append(records)
+        with room_for(self.path):
+            os.fsync(self._file.fileno())
 
     def done(self, key: str) -> None:
-        self._file.write(canonical_json({"done": key}).encode() + b"\n")
+        self._append([{"done": key}])
+
+    def _append(self, records: list[dict]) -> None:
+        """All of it or nothing: a line that is cut short would take the next one with it."""
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            append_lines(self._file, records, self.path)
+        except OSError:
+            self._file.truncate(end)
+            raise
 
     def close(self) -> None:
         self._file.close()
@@ -76,10 +87,19 @@ def recover_journals(store: Store) -> int:
 
 
 def add_uncertain(store: Store, records: list[dict]) -> None:
+    path = store.root / "uncertain.jsonl"
     if records:
-        with (store.root / "uncertain.jsonl").open("ab", buffering=0) as file:
-            file.write(b"".join(canonical_json(record).encode() + b"\n" for record in records))
+        with room_for(path), path.open("ab", buffering=0) as file:
+            append_lines(file, records, path)
             os.fsync(file.fileno())
+
+
+def append_lines(file: IO[bytes], records: list[dict], path: Path) -> None:
+    """JSON lines to an unbuffered file; a full disk, which may take a part of them, is an OSError that names the path."""
+    data = b"".join(canonical_json(record).encode() + b"\n" for record in records)
+    with room_for(path):
+        while data:
+            data = data[file.write(data) :]
 
 
 def uncertain(store: Store) -> list[dict]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ..errors import UserError
-from ..files import canonical_json
+from ..files import canonical_json, room_for
 from .requests import Request
 from .store import Store
 
@@ -73,13 +73,16 @@ class Lease:
 
     def ask(self, requests: list[Request]) -> None:
         if requests:
-            self._file.write(b"".join(canonical_json(request.to_json()).encode() + b"\n" for request in requests))
+            self._write(*(request.to_json() for request in requests))
 
     def news(self) -> list[dict]:
         return self._tail.lines()
 
-    def _write(self, value: dict) -> None:
-        self._file.write(canonical_json(value).encode() + b"\n")
+    def _write(self, *values: dict) -> None:
+        data = b"".join(canonical_json(value).encode() + b"\n" for value in values)
+        with room_for(self._requests):
+            while data:  # a disk that gets full takes a part, and says so at the next
+                data = data[self._file.write(data) :]
 
     def close(self) -> None:
         self._requests.unlink(missing_ok=True)

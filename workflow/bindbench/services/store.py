@@ -24,7 +24,7 @@ from uuid import uuid4
 
 from ..config.services import Services
 from ..errors import UserError
-from ..files import canonical_json, sha256, written_whole
+from ..files import canonical_json, room_for, sha256, written_whole
 from .requests import Request, key_of
 
 KEY = re.compile(r"[0-9a-f]{64}")
@@ -114,18 +114,19 @@ class Store:
         if self.read(header["key"]) is not None:
             return
         path = self.path(header["key"])
-        _make_folder(path.parent)
-        temporary = path.parent / f".{path.name}.{uuid4().hex}"
-        try:
-            with temporary.open("wb") as file:
-                file.write(header_line(header))
-                file.write(payload)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            _sync(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with room_for(path):
+            _make_folder(path.parent)
+            temporary = path.parent / f".{path.name}.{uuid4().hex}"
+            try:
+                with temporary.open("wb") as file:
+                    file.write(header_line(header))
+                    file.write(payload)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+                _sync(path.parent)
+            finally:
+                temporary.unlink(missing_ok=True)
 
     def peek(self, key: str) -> dict | None:
         """The verified header of an entry, without reading its payload; None when there is no good entry."""
@@ -291,7 +292,7 @@ class Imported:
 def import_store(store: Store, path: str | Path) -> Imported:
     """Takes over the entries of a tar. Every one is verified; good entries that are here stay as they are.
 
-    Raises UserError when the file is not a tar.
+    Raises UserError when the file is not a tar, and when the store cannot be written.
     """
     counts, whole = Imported(), False
     try:
@@ -316,7 +317,13 @@ def import_store(store: Store, path: str | Path) -> Imported:
                 if store.verify(key) is not None:
                     counts.held += 1
                     continue
-                store.put(header, payload)
+                try:
+                    store.put(header, payload)
+                except OSError as error:
+                    raise UserError(
+                        f"{error.filename or store.root}: cannot be written ({error.strerror or error}); {counts.added} "
+                        "entries were taken over: make room and import again"
+                    ) from None
                 counts.added += 1
         if not whole:
             raise EOFError("its end is missing")
