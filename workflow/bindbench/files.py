@@ -19,7 +19,6 @@ from tqdm import tqdm
 
 from .errors import UserError
 
-
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk is full, the quota is used up, the file is too large
 
 

@@ -8,8 +8,9 @@ from itertools import permutations
 
 import pytest
 import yaml
-from bindbench.config import Config, check, load, stage
+from bindbench.config import Config, check, load, stage, stage_from_json
 from bindbench.config.questions import arrangements_with_moved
+from bindbench.config.scenes import Scenes
 from bindbench.errors import UserError
 
 
@@ -49,6 +50,76 @@ def test_a_fault_is_one_line_with_file_key_and_reason(values, message):
     with pytest.raises(UserError) as error:
         check(values, "x.yaml")
     assert any(line.startswith(message) for line in str(error.value).splitlines()), str(error.value)
+
+
+SCHEMA = Config.model_json_schema()
+NAMES = {"counts": "pair_swap", "embedders": "nano", "prices": "gpt-image-2"}  # of entries that need a certain one
+
+
+def leaves(node: dict, path: tuple = ()):
+    """Path and JSON type of every value that a config may hold; entries by name and items of lists by one of each."""
+    if "$ref" in node:
+        node = SCHEMA["$defs"][node["$ref"].rsplit("/", 1)[1]]
+    for kind in node.get("anyOf", ()):
+        yield from leaves(kind, path)
+    for key, value in node.get("properties", {}).items():
+        yield from leaves(value, (*path, key))
+    if isinstance(
+        entry := node.get("additionalProperties", next(iter(node.get("patternProperties", {}).values()), None)), dict
+    ):
+        yield from leaves(entry, (*path, NAMES.get(path[-1], "x")))
+    for item in [*node.get("prefixItems", ())[:1], *([node["items"]] if isinstance(node.get("items"), dict) else [])]:
+        yield from leaves(item, (*path, 0))
+    if node.get("type") in ("integer", "number", "boolean"):
+        yield path, node["type"]
+
+
+LEAVES = sorted(set(leaves(SCHEMA)))
+NUMBERS = [path for path, kind in LEAVES if kind != "boolean"]
+
+
+def config_with(path: tuple, value) -> dict:
+    """The smallest config that holds a value; a run of `finetuning` has a base."""
+    for part in reversed(path):
+        value = [value, value] if part == 0 else {part: value}
+    if path[:2] == ("finetuning", "runs"):
+        value["finetuning"]["runs"]["x"].setdefault("base", "minilm")
+    return value
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("path", NUMBERS, ids=lambda path: ".".join(map(str, path)))
+def test_true_and_false_are_no_numbers_wherever_a_number_is_expected(path, value):
+    with pytest.raises(UserError) as error:
+        check(config_with(path, value), "x.yaml")
+    key = re.escape(".".join(map(str, path)))
+    assert re.search(rf"^x\.yaml: {key}(\.\w+)?: must be a number", str(error.value), re.MULTILINE), str(error.value)
+
+
+def test_the_leaves_of_the_property_are_those_of_the_whole_config():
+    assert {path[0] for path in NUMBERS} >= {
+        "questions",
+        "scenes",
+        "embedders",
+        "triplets",
+        "finetuning",
+        "tables",
+        "services",
+    }
+    assert {
+        ("questions", "object_counts", 0),
+        ("triplets", "counts", "pair_swap"),
+        ("finetuning", "runs", "x", "lines_alpha"),
+        ("finetuning", "runs", "x", "attention_layers", 0),
+        ("services", "prices", "gpt-image-2", "image_tokens", "x"),
+    } <= set(NUMBERS)
+    for path in (path for path, kind in LEAVES if kind == "boolean"):
+        check(config_with(path, True))
+
+
+def test_a_stage_s_program_takes_no_boolean_for_a_number_either():
+    with pytest.raises(UserError, match="--config: seed: must be a number, not true"):
+        stage_from_json(Scenes, '{"seed": true}')
 
 
 def test_every_fault_is_told_at_once():

@@ -306,5 +306,7 @@ def test_an_import_into_a_store_without_room_says_so(tmp_path, request):
     large.put(*entry(question(), b"p" * 9000))
     export_store(large, tmp_path / "all.tar")
     request.getfixturevalue("little_room")
-    with pytest.raises(UserError, match=r"cannot be written \(File too large\); [01] entries were taken over: make room"):
+    with pytest.raises(
+        UserError, match=r"cannot be written \(File too large\); [01] entries were taken over: make room"
+    ):
         import_store(small, tmp_path / "all.tar")
