@@ -268,6 +268,29 @@ def test_a_loss_that_is_not_a_number_ends_the_run(tiny, tables, run_of, tmp_path
         finetune(run_of(), tiny, "mine", *tables, tmp_path, "cpu", 1)
 
 
+@pytest.mark.parametrize(("base", "least", "where"), [("tiny", 16, "k_proj"), ("encoder", 32, "query")])
+def test_a_rank_beyond_the_smallest_dimension_is_refused(base, least, where, tables, run_of, tmp_path, request):
+    """The decoder's keys and values are narrower than its hidden states: two heads of queries share one."""
+    entry = request.getfixturevalue(base)
+    line = rf"^finetuning\.runs\.mine\.rank: must be <= {least}, the smallest .*{where}\) \(got {least + 1}\)$"
+    with pytest.raises(UserError, match=line):
+        finetune(run_of(base=base, rank=least + 1), entry, "mine", *tables, tmp_path, "cpu", 1)
+    assert not (tmp_path / "record.json").exists()
+    finetune(run_of(base=base, rank=least, examples=5), entry, "mine", *tables, tmp_path, "cpu", 1)
+
+
+def test_a_validation_split_without_rows_is_one_line_with_the_keys_to_raise(tiny, tables, run_of, tmp_path):
+    """As `triplets.splits.validation: 0` leaves it; the training split has one key less to blame."""
+    empty = tmp_path / "none.parquet"
+    write_table(TRIPLETS, [], empty)
+    with pytest.raises(
+        UserError, match=r"none\.parquet: has no examples; raise triplets\.splits\.validation or triplets\.counts$"
+    ):
+        finetune(run_of(), tiny, "mine", tables[0], empty, tmp_path, "cpu", 1)
+    with pytest.raises(UserError, match=r"none\.parquet: has no examples; raise triplets\.counts$"):
+        finetune(run_of(), tiny, "mine", empty, tables[1], tmp_path, "cpu", 1)
+
+
 def test_half_precision_keeps_the_adapter_in_float32(tiny, tables, run_of, tmp_path):
     finetune(run_of(dtype="bfloat16"), tiny, "mine", *tables, tmp_path, "cpu", 1)
     weights, _ = read_adapter(tmp_path / "adapter")

@@ -75,7 +75,8 @@ def digest_of_images(examples: Sequence[Example]) -> str:
 def _drawn(table: pa.Table, path: Path, count: int | None, seed: int, key: str, all_if_fewer: bool) -> pa.Table:
     """So many rows of it, as `read_examples` says."""
     if not len(table):
-        raise UserError(f"{path}: has no examples; raise triplets.counts")
+        share = "triplets.splits.validation or " if all_if_fewer else ""
+        raise UserError(f"{path}: has no examples; raise {share}triplets.counts")
     if count is not None and len(table) < count and not all_if_fewer:
         raise UserError(f"{key}: {count} is more than {path} has ({len(table)}); lower it or leave it empty")
     if count is not None and count < len(table):

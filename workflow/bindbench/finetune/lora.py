@@ -49,6 +49,20 @@ def target_modules(network: nn.Module, name: str) -> str:
     )
 
 
+def check_rank(network: nn.Module, name: str, rank: int, key: str) -> None:
+    """Refuses a rank beyond the smallest dimension of the projections: more would train nothing further.
+
+    name: of the embedder, key: of the rank in the config, both for messages. Raises UserError, also as `target_modules`.
+    """
+    targets = re.compile(target_modules(network, name))
+    sizes = {module: min(part.weight.shape) for module, part in network.named_modules() if targets.fullmatch(module)}
+    smallest = min(sizes, key=sizes.get)
+    if rank > sizes[smallest]:
+        raise UserError(
+            f"{key}: must be <= {sizes[smallest]}, the smallest dimension of {name}'s projections ({smallest}) (got {rank})"
+        )
+
+
 def add_adapter(network: nn.Module, name: str, rank: int, alpha: float, seed: int):
     """Adds an adapter to the transformers model in place; at first it changes nothing (its B is zero).
 

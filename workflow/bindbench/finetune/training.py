@@ -51,7 +51,7 @@ from .base import (
 from .batches import Example, Picture, digest_of_images, read_examples, read_image_examples, steps_of
 from .checkpoints import restore, write_checkpoint
 from .lines import neutral_texts, scale_adapter, sweep
-from .lora import add_adapter, trainable, write_adapter
+from .lora import add_adapter, check_rank, trainable, write_adapter
 from .words import locate_words
 
 HEADER = [
@@ -99,8 +99,8 @@ def finetune(
     entry: the base, `embedders[run.base]`. name: of the run. train, validation: tables of triplets, or of image triplets if
     the run learns images; then train_images, validation_images: the tables of their images.
     device: of torch; by default cuda, else mps, else cpu. threads: of torch on the CPU; 0: what OMP_NUM_THREADS says.
-    Raises UserError for a base that cannot be trained, tables with too few examples, a loss that is not a number, images that
-    are missing or damaged, and whatever `loading.load` raises.
+    Raises UserError for a base that cannot be trained, a rank beyond its projections, tables with too few examples, a loss
+    that is not a number, images that are missing or damaged, and whatever `loading.load` raises.
     """
     key = f"finetuning.runs.{name}"
     wanted = run.examples, run.seed, f"{key}.examples"
@@ -120,6 +120,7 @@ def finetune(
         identity["images"] = digest_of_images(examples + held)
     processes = several.start(device)
     model = load_base(entry, run, processes.device, threads)
+    check_rank(model.network.transformers_model, run.base, run.rank, f"{key}.rank")
     adapted = add_adapter(model.network.transformers_model, run.base, run.rank, run.alpha, run.seed)
     trainee = prepare(model, run, key)
     weights = trainable(model.network)
