@@ -10,7 +10,7 @@ ifneq ($(CONFIG),config/config.yaml)
 CONFIGFILE := --configfile $(CONFIG)
 endif
 
-.PHONY: help table2 tiny test report check generated lock benchmarks clean
+.PHONY: help table2 ablations tiny test report check generated lock benchmarks clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9_-]+):.*## */  make \1\t/' | expand -t 20
@@ -18,6 +18,9 @@ help:  ## this list
 table2: .venv/ready  ## SABER's Table 2 with the embedded models, offline but for the first fetch (CONFIG=..., CORES=...)
 	$(BIN)/python -m bindbench check-config config/config.yaml $(CONFIG)
 	$(SNAKEMAKE) results/saber_table2.csv $(CONFIGFILE)
+
+ablations: .venv/ready  ## tables of ablations of MiniLM and nano: trains 15 small adapters and measures them, some hours on two cores
+	$(SNAKEMAKE) results/ablations.csv --configfile config/ablations.yaml $(CONFIGFILE:--configfile=)
 
 tiny: .venv/ready  ## every stage on a handful of questions, into results/
 	$(SNAKEMAKE) all --configfile config/tiny.yaml

@@ -62,6 +62,7 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "triplet_splits": {"digest": _triplet_splits(vocabulary, folder)},
         "triplet_card": {"digest": _triplet_card(vocabulary, folder)},
         "triplet_accuracy": {"digest": _triplet_accuracy(folder)},
+        "ablations": {"digest": _ablations(folder)},
         "image_triplets": {"digest": _image_triplets(vocabulary, folder)},
         "finetuning": {"numbers": _finetuning(folder)},
     }
@@ -264,6 +265,29 @@ def _image_triplets(vocabulary, folder: Path) -> str:
     settings = ImageTriplets(examples=6, validation_examples=3)
     write_image_triplets(vocabulary, settings, folder / "scenes.parquet", *paths)
     return sha256(canonical_json([scenes_of(read_table(IMAGE_TRIPLETS, path).to_pylist()) for path in paths]))
+
+
+def _ablations(folder: Path) -> str:
+    """One table of two models with the same scores on SABER and others on triplets."""
+    from bindbench.config.ablations import AblationPlan
+    from bindbench.saber.ablations import tabulate_ablations
+
+    rows = read_table(TRIPLET_SCORES, folder / "triplet_scores.parquet").to_pylist()
+    better = [row | {"positive": row["positive"] + 0.05} for row in rows]
+    write_table(TRIPLET_SCORES, better, folder / "better_triplets.parquet")
+    plan = AblationPlan.model_validate(
+        {
+            "tables": [{"name": "data", "title": "Data", "baseline": "fixed", "models": ["better"]}],
+            "runs": {"fixed": {"base": "minilm"}, "better": {"base": "minilm", "data": "random"}},
+        }
+    )
+    tabulate_ablations(
+        *(plan, dict.fromkeys(("fixed", "better"), folder / "scores.parquet"), folder / "questions.parquet"),
+        {"fixed": folder / "triplet_scores.parquet", "better": folder / "better_triplets.parquet"},
+        *(Tables(bootstrap_samples=100), REPOSITORY / "resources/reference/saber_paper.csv"),
+        *(folder / "ablations.csv", folder / "ablations.html"),
+    )
+    return sha256((folder / "ablations.csv").read_text() + (folder / "ablations.html").read_text())
 
 
 def _finetuning(folder: Path) -> list[float]:

@@ -96,7 +96,7 @@ def test_a_wrong_run_is_told_in_one_line(tmp_path, changes, line):
     assert "Traceback" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["finetune.yaml", "paper.yaml"])
+@pytest.mark.parametrize("name", ["ablations.yaml", "paper.yaml"])
 def test_the_configs_of_finetuning_plan_their_runs(tmp_path, name):
     jobs = planned(TARGET, directory=tmp_path, config=REPOSITORY / "config" / name)
     runs = yaml.safe_load((REPOSITORY / "config" / name).read_text())["finetuning"]["runs"]

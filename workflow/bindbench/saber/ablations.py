@@ -47,7 +47,16 @@ LATER = (
 )
 TITLES = [*(PAIRING_TITLES[name] for name in COLUMNS), *SPLITS.values(), "MMEB-v3"]
 ENDS = ("", "_low", "_high", "_difference", "_difference_low", "_difference_high")
-STYLE = "th small.wrapped { display: block; min-width: 11rem; white-space: normal; font-weight: normal; }\n"
+# All nine columns beside one another on a usual screen.
+STYLE = """
+body { max-width: 100rem; }
+th, td { padding: .35rem .3rem; }
+thead th { white-space: normal; }
+.gain { color: var(--ink); }
+td small { display: inline-block; max-width: 8.5rem; white-space: normal; }
+th small { display: inline-block; min-width: 11rem; white-space: normal; font-weight: normal; }
+.paper { color: var(--soft); font-weight: normal; }
+"""
 PAPER_BASE, PAPER_RUN = "Qwen3-VL-Embedding-8B", "Ours-8B"
 PAPER_DATA = {
     "train": "",
@@ -262,8 +271,8 @@ def _introduction(measured: Measured, settings: Tables) -> str:
         "triplets of each resample. The best value of each column is bold. A dash: not measured, or the model lacks the "
         "modality.</p>\n"
         '<p class="soft">Rows in grey are the paper\'s, of its 8B model, as far as its text states them or they follow from '
-        "it by an addition or a mean. They were measured on other images of other questions and triplets with another "
-        "model, and are not comparable with the rows above them: only the direction of a change is.</p>"
+        "it by an addition or a mean. They were measured by the authors of SABER on other images, questions and triplets, "
+        "with another model: a value there and one here are not comparable.</p>"
     )
 
 
@@ -278,13 +287,13 @@ def _section(
     for row, model in enumerate([entry.baseline, *entry.models]):
         gain = Estimate(*(part[row] for part in differences))
         said = settings_text(model, entry.baseline, runs)
-        name = f'{escape(model)}<br><small class="wrapped">{escape(said)}</small>'
+        name = f'{escape(model)}<br><small>{escape(said)}</small>'
         rows.append([name, *value_cells(values, row, gain=gain), '<span aria-label="none">–</span>'])
         known = paper_name(model, runs)
         if known in paper and known not in shown:
             shown.add(known)
             cells = [paper[known].get(title, "–") for title in TITLES]
-            rows.append([f'<span class="soft">{escape(text)}</span>' for text in (f"paper: {known}", *cells)])
+            rows.append([f'<span class="paper">{escape(text)}</span>' for text in (f"paper: {known}", *cells)])
     caption = f"Differences are to {entry.baseline}."
     table = html_table(caption, ["model", *TITLES], rows, entry.title)
     return f"<h2>{escape(entry.title)}</h2>\n{table}"

@@ -91,7 +91,7 @@ def value_cells(
         cell = f"<strong>{value}</strong>" if value == best[column] else value
         cell += f"<br><small>{_value(low)} to {_value(high)}</small>"
         if gain is not None and not np.isnan(gain.mean[column]):
-            cell += f"<br><small>{_gain(*(float(part[column]) for part in gain))}</small>"
+            cell += f'<br><small class="gain">{_gain(*(float(part[column]) for part in gain))}</small>'
         if ties is not None and ties[model, column] > 0:
             cell += f"<br><small>ties {_value(ties[model, column])}</small>"
         cells.append(cell)
@@ -103,9 +103,9 @@ def _value(share: float) -> str:
 
 
 def _gain(mean: float, low: float, high: float) -> str:
-    """Such as +3.10 (+1.00 to +5.20): brackets, since the minus sign and the dash of a range look alike."""
+    """Such as +3.10 (+1.00 to +5.20); where a page lets it break, only before the bracket."""
     first, *bounds = (f"{100 * value:+.2f}".replace("-", "\u2212") for value in (mean, low, high))
-    return f"{first} ({bounds[0]} to {bounds[1]})"
+    return f"{first} ({bounds[0]}&nbsp;to&nbsp;{bounds[1]})"
 
 
 def _reference_section(reference: list[dict[str, str]]) -> str:
