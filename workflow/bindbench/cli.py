@@ -409,6 +409,23 @@ def finetune(options) -> None:
     )
 
 
+def merge_adapter(options) -> None:
+    from .config.finetuning import NOT_SCALED
+    from .finetune.base import merge
+
+    settings = _settings(options)
+    made = [name + end for name in settings.finetuning.runs for end in ("", NOT_SCALED)]
+    if options.model not in made:
+        raise UserError(
+            f"{options.model}: no run of finetuning makes it ({', '.join(made) or 'there is none'}); "
+            "name one of them, and the config of its run by --configfile"
+        )
+    run = settings.run_of(options.model)
+    base = settings.finetuning.runs[run].base
+    adapter = options.results / "finetuning" / run / ("adapter_lines" if run == options.model else "adapter")
+    merge(settings.embedders[base], base, adapter, options.folder)
+
+
 def score_triplets(options) -> None:
     from .triplets.accuracy import score_triplets
 
@@ -750,6 +767,17 @@ COMMANDS = [
             section("--config", Run, "the run"),
         ],
         finetune,
+    ),
+    (
+        "merge-adapter",
+        "Write a finetuned model as a folder of its own: its base with the adapter added to the weights.",
+        [
+            ("model", {"help": "a run of finetuning (its adapter that LiNeS has scaled), or RUN-nolines"}),
+            ("folder", {"type": Path, "help": "folder to write, in sentence-transformers' format"}),
+            RESULTS,
+            CONFIGFILE,
+        ],
+        merge_adapter,
     ),
     (
         "score-triplets",

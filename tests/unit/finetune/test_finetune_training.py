@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from bindbench import cli
 from bindbench.config.embedders import Embedder
 from bindbench.config.finetuning import Run
 from bindbench.embedders.loading import load
@@ -21,7 +22,7 @@ from bindbench.errors import UserError
 from bindbench.finetune import training
 from bindbench.finetune.base import load_base, merge
 from bindbench.finetune.batches import read_examples
-from bindbench.finetune.lora import add_adapter, read_adapter, trainable
+from bindbench.finetune.lora import add_adapter, read_adapter, trainable, write_weights
 from bindbench.finetune.training import finetune, validate
 from bindbench.paths import REPOSITORY
 from bindbench.tables import TRIPLETS, read_table, write_table
@@ -135,6 +136,55 @@ def test_the_adapter_loads_with_peft_and_merges_into_a_folder(finished, tiny, tm
 def test_an_adapter_of_another_model_is_not_merged(finished, encoder, tmp_path):
     with pytest.raises(UserError, match="was trained on another model than encoder"):
         merge(encoder, "encoder", finished[0] / "adapter", tmp_path / "merged")
+
+
+def test_an_adapter_of_a_narrower_model_of_the_same_layers_is_not_merged(finished, tiny, tmp_path):
+    weights, settings = read_adapter(finished[0] / "adapter")
+    for end, cut in (("lora_A.weight", lambda values: values[:, :-8]), ("lora_B.weight", lambda values: values[:-8])):
+        narrow = {name: cut(values).contiguous() if name.endswith(end) else values for name, values in weights.items()}
+        write_weights(narrow, settings, tmp_path / "narrow")
+        with pytest.raises(
+            UserError, match=rf"was trained on another model than tiny \(of other dimensions: .*{end}\)"
+        ):
+            merge(tiny, "tiny", tmp_path / "narrow", tmp_path / "merged")
+
+
+@pytest.fixture
+def configured(finished, tiny, tmp_path, monkeypatch) -> list[str]:
+    """A working directory with the results of the run `mine` and its config; what names both to a command."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished[0], tmp_path / "made/finetuning/mine")
+    config = {"embedders": {"tiny": tiny.model_dump(mode="json")}, "finetuning": {"runs": {"mine": {"base": "tiny"}}}}
+    (tmp_path / "my.yaml").write_text(json.dumps(config))
+    return ["--results", "made", "--configfile", "my.yaml"]
+
+
+@pytest.mark.parametrize(("model", "adapter"), [("mine", "adapter_lines"), ("mine-nolines", "adapter")])
+def test_the_command_merges_the_adapter_that_a_model_of_the_tables_has(configured, finished, tiny, model, adapter):
+    assert cli.main(["merge-adapter", model, "deep/merged", *configured]) == 0
+    merged = load(tiny.model_copy(update={"path": "deep/merged"}), "cpu").embed(SENTENCES)
+    asked = load(tiny.model_copy(update={"adapter": str(finished[0] / adapter)}), "cpu").embed(SENTENCES)
+    other = {"adapter": "adapter_lines", "adapter_lines": "adapter"}[adapter]
+    wrong = load(tiny.model_copy(update={"adapter": str(finished[0] / other)}), "cpu").embed(SENTENCES)
+    assert merged == pytest.approx(asked, abs=1e-5)
+    assert merged != pytest.approx(wrong, abs=1e-5)
+
+
+def test_the_command_tells_what_it_cannot_merge_in_one_line(configured, capsys):
+    (Path("taken")).mkdir()
+    shutil.rmtree("made/finetuning/mine/adapter")
+    for arguments, line in (
+        (("tiny", "merged"), "tiny: no run of finetuning makes it (mine, mine-nolines); name one of them"),
+        (("mine", "taken"), "taken: is there already; delete it, or give another folder"),
+        (
+            ("mine-nolines", "merged"),
+            "made/finetuning/mine/adapter/adapter_model.safetensors: no such file; finetune first",
+        ),
+    ):
+        assert cli.main(["merge-adapter", *arguments, *configured]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(line) and len(said.splitlines()) == 1, said
+        assert not Path("merged").exists()
 
 
 def test_the_log_and_the_record_say_what_happened(finished, tables):

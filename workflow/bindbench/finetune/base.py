@@ -133,12 +133,15 @@ def merge(entry: Embedder, name: str, adapter: Path, folder: Path) -> None:
     plain = {"dtype": "float32", "adapter": None, "max_tokens": None, "min_pixels": None, "max_pixels": None}
     network = load(entry.model_copy(update=plain), "cpu", name).network
     modules = dict(network.transformers_model.named_modules())
-    for weight in weights:
+    for weight, values in weights.items():
         place = module_of(weight)
         if place is None or place[0] not in modules:
             raise UserError(
                 f"{adapter}: was trained on another model than {name} (has weights unknown to it: {weight})"
             )
+        out_width, in_width = modules[place[0]].weight.shape
+        if (values.shape[1] != in_width) if place[1] == "lora_A" else (values.shape[0] != out_width):
+            raise UserError(f"{adapter}: was trained on another model than {name} (of other dimensions: {weight})")
     with without_future_warnings():
         PeftModel.from_pretrained(network.transformers_model, str(adapter)).merge_and_unload()
     unfinished = folder.with_name(f".{folder.name}.unfinished")
