@@ -89,10 +89,3 @@ def test_the_shipped_ablations_hold_the_papers_tables_at_equal_size(tmp_path, na
     measured = {model for table in tables.values() for model in (table["baseline"], *table["models"])}
     assert set(runs) - {"ours-2b"} <= measured, "a run that stands in no table is trained for nothing"
     assert trained(tmp_path, REPOSITORY / "config" / name) == set(runs) - {"ours-2b"}
-
-
-def test_the_paper_s_ablations_ask_for_a_gpu(tmp_path):
-    done = run(TARGET, "-n", directory=tmp_path, config=REPOSITORY / "config/paper.yaml")
-    jobs = (done.stdout + done.stderr).split("\n\n")
-    training = [job for job in jobs if "Finetuning ours-8b" in job]
-    assert len(training) == 8 and all("gpu=1" in job for job in training)
