@@ -49,6 +49,7 @@ def check_files(settings: Config, source) -> None:
             raise UserError(f"{source('vocabulary', key)}: vocabulary.{key}: no such file (got {path!r})")
     vocabulary = settings.vocabulary
     read_vocabulary(resolve(vocabulary.objects), resolve(vocabulary.attributes), vocabulary.palette)
+    _check_materials(settings, source)
     folder = settings.triplets.generation.resources
     if not resolve(folder).is_dir():
         raise UserError(
@@ -63,6 +64,25 @@ def check_files(settings: Config, source) -> None:
                 raise UserError(
                     f"{source('embedders', name, key)}: embedders.{name}.{key}: no such folder (got {path!r})"
                 )
+
+
+def _check_materials(settings: Config, source) -> None:
+    """The embedded renderer knows every material, colour and variant of a list or palette that is not the default one."""
+    lists, default = settings.vocabulary, Vocabulary()
+    draws = settings.scenes.renderer == "builtin" or any(run.learns_images for run in settings.finetuning.runs.values())
+    if not draws or (lists.attributes, lists.palette) == (default.attributes, default.palette):
+        return
+    try:
+        from .scenes.materials import check_vocabulary
+    except ImportError:  # Snakemake alone in an environment, its jobs in others: the job that renders checks it
+        return
+    key = "attributes" if lists.attributes != default.attributes else "palette"
+    try:
+        check_vocabulary(read_vocabulary(resolve(lists.objects), resolve(lists.attributes), lists.palette))
+    except UserError as error:
+        raise UserError(
+            f"{source('vocabulary', key)}: vocabulary.{key}: the renderer cannot draw it: {error}"
+        ) from None
 
 
 def settings_behind_tables(settings: Config, screened: bool) -> dict:

@@ -8,6 +8,7 @@ from itertools import permutations
 
 import pytest
 import yaml
+from bindbench import cli
 from bindbench.config import Config, check, load, stage, stage_from_json
 from bindbench.config.questions import arrangements_with_moved
 from bindbench.config.scenes import Scenes
@@ -230,3 +231,44 @@ def test_no_command_of_the_documentation_names_a_target_after_configfile(reposit
         for line in re.findall(r"snakemake [^`\n]*--configfile ([^`\n]*)", path.read_text()):
             words = [word for word in line.split("#")[0].split() if not word.startswith("-")]
             assert all(word.endswith((".yaml", "…")) for word in words), line
+
+
+GLITTER = "glittering,single-color,glitter,glittering {color},,glitter"
+
+
+@pytest.fixture
+def checked(tmp_path, repository, capsys):
+    """What `check-config` says of a config with one more attribute than the default list has."""
+
+    def said(row: str = "", **config) -> str:
+        lines = (repository / "resources/vocabulary/attributes.csv").read_text()
+        (tmp_path / "mine.csv").write_text(f"{lines.rstrip()}\n{row}\n")
+        config.setdefault("vocabulary", {"attributes": str(tmp_path / "mine.csv")})
+        (tmp_path / "a.yaml").write_text(json.dumps(config))
+        code = cli.main(["check-config", str(tmp_path / "a.yaml")])
+        text = capsys.readouterr().err
+        assert code == (2 if text else 0)
+        return text.replace(str(tmp_path), "")
+
+    return said
+
+
+def test_a_material_that_the_renderer_lacks_is_refused_when_the_config_is_checked(checked):
+    line = "/a.yaml: vocabulary.attributes: the renderer cannot draw it: attribute glittering: material glitter: there is no such"
+    assert checked(GLITTER).startswith(line)
+    assert len(checked(GLITTER).splitlines()) == 1
+    assert checked(GLITTER.rsplit(",", 1)[0] + ",plain") == ""
+    assert "needs 2 colours or variants" in checked(GLITTER.rsplit(",", 1)[0] + ",striped")
+
+
+def test_a_material_that_nothing_draws_is_nobodys_business_unless_a_run_learns_images(checked):
+    bought = {"scenes": {"renderer": "openai"}}
+    assert checked(GLITTER, **bought) == ""
+    run = {"finetuning": {"runs": {"seen": {"base": "nano", "data": "image_triplets"}}}}
+    assert "material glitter" in checked(GLITTER, **bought, **run)
+
+
+def test_a_colour_that_the_renderer_lacks_is_refused_when_the_config_is_checked(checked):
+    said = checked(vocabulary={"palette": ["red", "blue", "teal"]})
+    assert said.startswith("/a.yaml: vocabulary.palette: the renderer cannot draw it: attribute ") and "teal" in said
+    assert checked(vocabulary={"palette": ["red", "blue"]}) == ""
