@@ -84,6 +84,13 @@ CASES = {
     "triplets.splits.validation": (0.2, FROM_SPLITTING),
     "triplets.splits.test": (0.2, FROM_SPLITTING),
     "triplets.splits.set_size": (5, FROM_SPLITTING),
+    # Nothing is drawn or rendered until a run learns images: see test_image_finetuning.py.
+    "image_triplets.examples": (9, set()),
+    "image_triplets.validation_examples": (9, set()),
+    "image_triplets.object_counts": ([2], set()),
+    "image_triplets.image_px": (64, set()),
+    "image_triplets.seed": (1, set()),
+    "image_triplets.shard_size": (3, set()),
     "figures.dpi": (100, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}),
     "figures.sheet_questions": (3, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}),
     "embedders.nano.loader": ("open_clip", embeds("nano") | triplets("nano") | TABLES),

@@ -23,6 +23,18 @@ def test_a_run_is_two_models_with_the_entry_of_its_base():
         ({"finetuning": {"runs": {"x-nolines": {"base": "nano"}}}}, "must not end in -nolines"),
         ({"finetuning": {"runs": {"x": {"base": "gone"}}}}, "finetuning.runs.x.base: gone is not among the embedders"),
         ({"finetuning": {"runs": {"x": {"base": "nano", "attention_layers": [3, 2]}}}}, "the first layer comes after"),
+        (
+            {"finetuning": {"runs": {"x": {"base": "minilm", "data": "image_triplets"}}}},
+            r"finetuning\.runs\.x\.base: minilm embeds no images, and image_triplets are images; choose another base",
+        ),
+        (
+            {"finetuning": {"runs": {"x": {"base": "nano", "data": "image_triplets", "attention_weight": 1}}}},
+            r"finetuning\.runs\.x: attention_weight: the attention loss reads words, and image_triplets have none",
+        ),
+        (
+            {"finetuning": {"runs": {"x": {"base": "nano", "data": "image_triplets", "max_tokens": 64}}}},
+            r"finetuning\.runs\.x: max_tokens: cuts texts, and image_triplets are images; leave it empty",
+        ),
     ],
 )
 def test_a_wrong_run_or_model_is_told_by_its_key(values, message):
