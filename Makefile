@@ -20,7 +20,7 @@ table2: .venv/ready  ## SABER's Table 2 with the embedded models, offline but fo
 	$(SNAKEMAKE) results/saber_table2.csv $(CONFIGFILE)
 
 ablations: .venv/ready  ## tables of ablations of MiniLM and nano: trains 15 small adapters and measures them, some hours on two cores
-	$(SNAKEMAKE) results/ablations.csv --configfile config/ablations.yaml $(CONFIGFILE:--configfile=)
+	$(SNAKEMAKE) results/ablations.csv results/figures/attention.svg --configfile config/ablations.yaml $(CONFIGFILE:--configfile=)
 
 tiny: .venv/ready  ## every stage on a handful of questions, into results/
 	$(SNAKEMAKE) all --configfile config/tiny.yaml

@@ -41,6 +41,7 @@ include: "rules/triplets.smk"
 include: "rules/image_triplets.smk"
 include: "rules/finetune.smk"
 include: "rules/ablations.smk"
+include: "rules/attention.smk"
 
 
 rule all:
@@ -55,6 +56,7 @@ rule all:
         rules.card_triplets.output,
         rules.tabulate_triplets.output,
         rules.tabulate_ablations.output if settings.ablations else [],
+        attention_figure(),
 
 
 onstart:

@@ -319,3 +319,26 @@ def measured_bases():
 def config_of_triplets():
     """The sections behind the accuracy of triplets, for its manifest."""
     return canonical_json(support.settings_behind_triplets(settings))
+
+
+def attention_models():
+    return support.attention_models(settings)
+
+
+def attention_captions():
+    return canonical_json(support.attention_captions(settings))
+
+
+def config_of_attention():
+    """The sections behind the table of attention, for its manifest."""
+    return canonical_json(support.settings_behind_attention(settings))
+
+
+def attention_figure():
+    """Figure 4, where a model's attention can be read and a test split gives captions."""
+    possible = attention_models() and settings.triplets.splits.test
+    return (
+        [rules.tabulate_attention.output, rules.plot_attention.output]
+        if possible
+        else []
+    )

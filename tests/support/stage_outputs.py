@@ -24,11 +24,13 @@ from bindbench.config.scoring import Figures, Tables  # noqa: E402
 from bindbench.config.versions import VERSIONS  # noqa: E402
 from bindbench.files import canonical_json, sha256, sha256_of_file  # noqa: E402
 from bindbench.tables import (  # noqa: E402
+    ATTENTION_MARGINS,
     IMAGE_TRIPLETS,
     IMAGES,
     QUESTIONS,
     SCENES,
     SCORES,
+    TEXT_SETS,
     TRIPLET_SCORES,
     TRIPLETS,
     embeddings_table,
@@ -65,6 +67,8 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "ablations": {"digest": _ablations(folder)},
         "image_triplets": {"digest": _image_triplets(vocabulary, folder)},
         "finetuning": {"numbers": _finetuning(folder)},
+        "attention": {"numbers": _attention(folder)},
+        "attention_table": {"digest": _attention_table(folder)},
     }
 
 
@@ -302,6 +306,41 @@ def _finetuning(folder: Path) -> list[float]:
     lines = (folder / "finetuned/log.csv").read_text().splitlines()[1:]
     losses = [float(line.split(",")[1]) for line in lines]
     return [*losses, record["validation"]["before"]["loss"], record["validation"]["after"]["loss"]]
+
+
+def _attention(folder: Path) -> list[float]:
+    """Which captions are drawn and the margins of MiniLM on them; the made-up positives hold no distractors."""
+    from bindbench.finetune.attention_sets import text_sets, write_margins
+
+    for split in ("train", "test"):
+        rows = read_table(TRIPLETS, folder / f"splits/{split}.parquet").to_pylist()
+        write_table(TRIPLETS, [row | {"distractors": []} for row in rows], folder / f"read_{split}.parquet")
+    paths = folder / "read_train.parquet", folder / "read_test.parquet", folder / "scenes.parquet"
+    write_margins(
+        DEFAULT_EMBEDDERS["minilm"], "minilm", text_sets(*paths, 0, 4), folder / "margins.parquet", 0, "cpu", 1
+    )
+    return (
+        read_table(ATTENTION_MARGINS, folder / "margins.parquet")["margin"].to_numpy().astype(float).round(6).tolist()
+    )
+
+
+def _attention_table(folder: Path) -> str:
+    """The table and its figure, of margins that are made up."""
+    from bindbench.figures.attention_plots import plot_attention
+    from bindbench.finetune.attention_sets import tabulate_attention
+
+    generator = np.random.Generator(np.random.PCG64(5))
+    paths = {}
+    for model, n_layers in (("deep", 4), ("flat", 2)):
+        keys = [(s, f"{c}", n + 1) for s in TEXT_SETS for c in range(20) for n in range(n_layers)]
+        rows = [dict(zip(("text_set", "caption", "layer"), key, strict=True)) for key in keys]
+        margins = generator.normal(0.02, 0.01, len(rows)).round(4)
+        rows = [row | {"model": model, "margin": float(margin)} for row, margin in zip(rows, margins, strict=True)]
+        paths[model] = folder / f"{model}.parquet"
+        write_table(ATTENTION_MARGINS, rows, paths[model])
+    tabulate_attention(paths, Tables(bootstrap_samples=100), folder / "attention.csv")
+    plot_attention(folder / "attention.csv", folder, Figures())
+    return sha256((folder / "attention.csv").read_text() + (folder / "attention.svg").read_text())
 
 
 def fetched_shapes(folder: Path) -> Path:

@@ -29,15 +29,31 @@ def triplets(*models) -> set[str]:
     return {f"{job}_triplets {model}" for model in read for job in ("embed", "score")} | {"tabulate_triplets"}
 
 
+def attention(*models) -> set[str]:
+    """Margins of those of the models that have attention between words, and what is made of them."""
+    read = [model for model in models if TINY.embedders[model].has_text_attention]
+    return {f"measure_attention {model}" for model in read} | {"tabulate_attention", "plot_attention"}
+
+
 ALL_SHARDS = {
     f"write_triplets {name} {shard:04d}" for name, sizes in triplet_shards(TINY).items() for shard in range(len(sizes))
 }
-FROM_SPLITTING = {"split_triplets", "select_triplets", "card_triplets", *triplets(*TINY.models)}
+FROM_SPLITTING = {
+    *{"split_triplets", "select_triplets", "card_triplets"},
+    *triplets(*TINY.models),
+    *attention(*TINY.models),
+}
 FROM_TRIPLETS = ALL_SHARDS | FROM_SPLITTING
 FROM_SIZES = {"write_triplets pair_swap 0000"} | FROM_SPLITTING
 FROM_RENDERING = SHARDS | {"draw_contact_sheet"} | embeds(*TINY.models, modalities=("image",)) | TABLES
-FROM_QUESTIONS = {"sample_questions", "draw_contact_sheet"} | SHARDS | embeds(*TINY.models) | TABLES
+FROM_QUESTIONS = (
+    {"sample_questions", "draw_contact_sheet"} | SHARDS | embeds(*TINY.models) | TABLES | attention(*TINY.models)
+)
 FROM_VOCABULARY = FROM_QUESTIONS | {"build_reliefs", "select_triplets", "card_triplets"}
+
+FROM_NANO = embeds("nano") | triplets("nano") | attention("nano") | TABLES
+FROM_FIGURES = {"plot_saber", "plot_attention", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}
+FROM_INTERVALS = {"tabulate_saber", "plot_saber", "tabulate_triplets"} | attention()
 
 # A leaf, another value, and what must run.
 CASES = {
@@ -60,9 +76,12 @@ CASES = {
     "screening.journal": ("elsewhere.jsonl", set()),  # nobody has judged anything yet
     "screening.require_verdict": (True, set()),  # the embedded renderer's scenes count as accepted
     "screening.proposal_model": ("some-model", set()),
-    "tables.confidence": (0.9, {"tabulate_saber", "plot_saber", "tabulate_triplets"}),
-    "tables.bootstrap_samples": (300, {"tabulate_saber", "plot_saber", "tabulate_triplets"}),
-    "tables.seed": (1, {"tabulate_saber", "plot_saber", "tabulate_triplets"}),
+    "attention.captions": (5, attention(*TINY.models)),
+    "attention.seed": (1, attention(*TINY.models)),
+    "attention.models": (["minilm"], attention()),
+    "tables.confidence": (0.9, FROM_INTERVALS),
+    "tables.bootstrap_samples": (300, FROM_INTERVALS),
+    "tables.seed": (1, FROM_INTERVALS),
     "triplets.counts.pair_swap": (31, {"write_triplets pair_swap 0001"} | FROM_SPLITTING),
     "triplets.counts.triple_bind_cycle": (21, {"write_triplets triple_bind_cycle 0001"} | FROM_SPLITTING),
     "triplets.counts.triple_bind_swap": (19, {"write_triplets triple_bind_swap 0000"} | FROM_SPLITTING),
@@ -91,26 +110,26 @@ CASES = {
     "image_triplets.image_px": (64, set()),
     "image_triplets.seed": (1, set()),
     "image_triplets.shard_size": (3, set()),
-    "figures.dpi": (100, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}),
-    "figures.sheet_questions": (3, {"plot_saber", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}),
-    "embedders.nano.loader": ("open_clip", embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.path": ("{copy}", embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.revision": ("abc", embeds("nano") | triplets("nano") | TABLES),
+    "figures.dpi": (100, FROM_FIGURES),
+    "figures.sheet_questions": (3, FROM_FIGURES),
+    "embedders.nano.loader": ("open_clip", FROM_NANO - {"measure_attention nano"}),  # that loader gives no attention
+    "embedders.nano.path": ("{copy}", FROM_NANO),
+    "embedders.nano.revision": ("abc", FROM_NANO),
     "embedders.nano.modalities": (
         ["text"],
-        {"embed_texts nano", "score_saber nano"} | triplets("nano") | TABLES,
+        {"embed_texts nano", "score_saber nano"} | triplets("nano") | attention("nano") | TABLES,
     ),
-    "embedders.nano.instruction": ("Represent the user's input.", embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.dtype": ("bfloat16", embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.attention": ("sdpa", embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.min_pixels": (1000, embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.max_pixels": (100_000, embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.max_tokens": (64, embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.dimensions": (32, embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.adapter": ("{copy}", embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.trust_remote_code": (True, embeds("nano") | triplets("nano") | TABLES),
-    "embedders.nano.batch_size": (3, embeds("nano") | triplets("nano") | TABLES),
-    "embedders.minilm.batch_size": (3, embeds("minilm") | triplets("minilm") | TABLES),
+    "embedders.nano.instruction": ("Represent the user's input.", FROM_NANO),
+    "embedders.nano.dtype": ("bfloat16", FROM_NANO),
+    "embedders.nano.attention": ("sdpa", FROM_NANO),
+    "embedders.nano.min_pixels": (1000, FROM_NANO),
+    "embedders.nano.max_pixels": (100_000, FROM_NANO),
+    "embedders.nano.max_tokens": (64, FROM_NANO),
+    "embedders.nano.dimensions": (32, FROM_NANO),
+    "embedders.nano.adapter": ("{copy}", FROM_NANO),
+    "embedders.nano.trust_remote_code": (True, FROM_NANO),
+    "embedders.nano.batch_size": (3, FROM_NANO),
+    "embedders.minilm.batch_size": (3, embeds("minilm") | triplets("minilm") | attention("minilm") | TABLES),
     "embedders.efficientnet-lite0.batch_size": (3, embeds("efficientnet-lite0") | TABLES),
 }
 

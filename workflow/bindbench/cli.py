@@ -13,6 +13,7 @@ from pathlib import Path
 from . import __version__
 from .config import Config, load, stage_from_json
 from .config.ablations import AblationPlan
+from .config.attention import Attention
 from .config.embedders import Embedder
 from .config.finetuning import Run
 from .config.image_triplets import ImageTriplets
@@ -426,6 +427,34 @@ def merge_adapter(options) -> None:
     merge(settings.embedders[base], base, adapter, options.folder)
 
 
+def measure_attention(options) -> None:
+    from .finetune.attention_sets import text_sets, write_margins
+
+    settings = options.attention
+    sets = text_sets(options.train, options.test, options.scenes, settings.seed, settings.captions)
+    write_margins(
+        *(_embedder(options), options.model, sets, options.margins, options.version),
+        threads=options.threads,
+    )
+
+
+def tabulate_attention(options) -> None:
+    import json
+
+    from .finetune.attention_sets import tabulate_attention
+    from .manifest import write_manifest
+    from .services.costs import read_costs
+
+    tabulate_attention(dict(zip(options.models, options.margins, strict=True)), options.config, options.table)
+    write_manifest(options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs))
+
+
+def plot_attention(options) -> None:
+    from .figures.attention_plots import plot_attention
+
+    plot_attention(options.table, options.figure.parent, options.config)
+
+
 def score_triplets(options) -> None:
     from .triplets.accuracy import score_triplets
 
@@ -778,6 +807,51 @@ COMMANDS = [
             CONFIGFILE,
         ],
         merge_adapter,
+    ),
+    (
+        "measure-attention",
+        "Measure one model's attention between attributes and objects, layer by layer.",
+        [
+            path("--train", "table of triplets, for the proportion of its constructions"),
+            path("--test", "table of triplets"),
+            SCENES,
+            path("--margins", "table to write; its record goes beside it"),
+            ("--model", {"required": True, "help": "name of the model, for messages and the record"}),
+            path("--adapter", "adapter of a finetuned model", required=False, default=None),
+            ("--threads", {"type": int, "default": 0, "help": "CPU threads (0: all)"}),
+            section("--attention", Attention, "section attention, without its models"),
+            section("--config", Embedder, "the embedder's entry"),
+            VERSION,
+        ],
+        measure_attention,
+    ),
+    (
+        "tabulate-attention",
+        "Make the table of attention by layer.",
+        [
+            path("--margins", "tables of margins, one for each model", nargs="*"),
+            ("--models", {"nargs": "*", "required": True, "help": "names of the models, in the order of --margins"}),
+            path("--facts", "records beside the margins", nargs="*"),
+            paths("--costs", "records beside the shards"),
+            path("--table", "CSV to write"),
+            path("--manifest", "manifest to write"),
+            section("--config", Tables, "section tables"),
+            (
+                "--behind",
+                {"required": True, "metavar": "JSON", "help": "the settings behind the table, for the manifest"},
+            ),
+        ],
+        tabulate_attention,
+    ),
+    (
+        "plot-attention",
+        "Draw attention by layer from its table.",
+        [
+            path("--table", "CSV table"),
+            path("--figure", "SVG to write; the PNG goes beside it"),
+            section("--config", Figures, "section figures"),
+        ],
+        plot_attention,
     ),
     (
         "score-triplets",

@@ -202,6 +202,24 @@ def text_models(settings: Config) -> list[str]:
     return [model for model in settings.models if "text" in settings.entry_of(model).modalities]
 
 
+def attention_models(settings: Config) -> list[str]:
+    """The models whose attention is measured, in the order of the table and of Figure 4's legend."""
+    every = [model for model in settings.models if settings.entry_of(model).has_text_attention]
+    return list(settings.attention.models) or every
+
+
+def attention_captions(settings: Config) -> dict:
+    """Section attention without its models: another model does not measure the others again."""
+    return settings.attention.model_dump(mode="json", exclude={"models"})
+
+
+def settings_behind_attention(settings: Config) -> dict:
+    """Every section that shapes the table of attention; of the embedders those that are measured."""
+    behind = settings.model_dump(mode="json", include={"vocabulary", "questions", "tables"})
+    behind |= {"triplets": settings_behind_triplets(settings)["triplets"], "attention": attention_captions(settings)}
+    return behind | models_section(settings, attention_models(settings))
+
+
 def models_section(settings: Config, models: Sequence[str]) -> dict:
     """The embedders that are measured, the runs that made them, and the image triplets of those that learn images."""
     embedders = {name: settings.entry_of(name).model_dump(mode="json") for name in models}

@@ -140,7 +140,7 @@ def test_margins_of_a_model_are_written_and_tabulated(files, tmp_path):
     sets = sets_of(files, 9)
     single = sets["saber"][0]._replace(name="alone", text="a red cube", bindings=((("red",), "cube"),))
     sets["saber"].append(single)
-    write_margins(entry, "tiny", sets, tmp_path / "tiny.parquet", "cpu", 1)
+    write_margins(entry, "tiny", sets, tmp_path / "tiny.parquet", 0, "cpu", 1)
     table = read_table(ATTENTION_MARGINS, tmp_path / "tiny.parquet")
     assert len(table) == 28 * 2 and table["margin"].null_count == 2
     tabulate_attention({"tiny": tmp_path / "tiny.parquet"}, INTERVALS, tmp_path / "t.csv")
@@ -153,6 +153,11 @@ def test_margins_of_a_model_are_written_and_tabulated(files, tmp_path):
         found = [float(row["margin"]) for row in rows if row["text_set"] == name]
         np.testing.assert_allclose(found, expected, atol=1e-6)
     assert all(float(row["low"]) < float(row["margin"]) < float(row["high"]) for row in rows)
+
+
+def test_a_table_of_no_model_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"^models: none has attention between words"):
+        tabulate_attention({}, INTERVALS, tmp_path / "t.csv")
 
 
 def write_synthetic(folder, model: str, layers: int, scale: float, sets=TEXT_SETS, captions=40):
@@ -225,16 +230,16 @@ def test_the_same_table_gives_the_same_bytes(figure_table, tmp_path):
     for name in ("a", "b"):
         plot_attention(figure_table, tmp_path / name, Figures(dpi=60))
     for ending in ("png", "svg"):
-        first, second = ((tmp_path / name / f"attention_margins.{ending}").read_bytes() for name in ("a", "b"))
+        first, second = ((tmp_path / name / f"attention.{ending}").read_bytes() for name in ("a", "b"))
         assert first == second
-    assert Image.open(tmp_path / "a/attention_margins.png").size[0] > 600
+    assert Image.open(tmp_path / "a/attention.png").size[0] > 600
 
 
 def test_models_of_different_depth_and_single_sets_are_drawn(tmp_path):
     paths = {n: write_synthetic(tmp_path, n, depth, 1, ("saber",)) for n, depth in (("deep", 6), ("flat", 1))}
     tabulate_attention(paths, INTERVALS, tmp_path / "t.csv")
     plot_attention(tmp_path / "t.csv", tmp_path, Figures(dpi=60))
-    assert (tmp_path / "attention_margins.svg").exists()
+    assert (tmp_path / "attention.svg").exists()
 
 
 def test_tables_that_are_not_whole_are_told(figure_table, tmp_path):

@@ -73,6 +73,23 @@ def test_a_text_that_was_cut_is_an_error(tiny):
         locate_words(model, CAPTIONS)
 
 
+@pytest.mark.parametrize("kind", ["siglip", "siglip_naflex"])
+def test_padding_that_a_model_reads_as_tokens_holds_no_word(kind, tmp_path):
+    """SigLIP pads every text to one length, without a mask: one of these tokenizers on the right, the other on the left."""
+    model = load(Embedder(path=str(getattr(tiny_models, kind)(tmp_path / kind)), batch_size=4), "cpu", kind, 1)
+    texts = ["a red cube and a blue dog", "a cube"]
+    padding = set()
+    for text, offsets in zip(texts, token_offsets(model, texts), strict=True):
+        ids = model.tokens([text])["input_ids"][0].tolist()
+        assert len(ids) == len(offsets) == 32
+        (words,) = word_tokens(offsets, [(text.index("cube"), text.index("cube") + 4)], text)
+        assert "".join(model.network.tokenizer.decode([ids[token] for token in words]).split()) == "cube"
+        padding |= {ids[0] if kind == "siglip_naflex" else ids[-1]}
+    assert padding == {model.network.tokenizer.pad_token_id}
+    with pytest.raises(UserError, match="raise max_tokens if it cuts texts"):
+        token_offsets(model, [" ".join(["a striped dog"] * 20)])
+
+
 def test_a_tokenizer_without_offsets_is_an_error():
     model = load(DEFAULT_EMBEDDERS["minilm"], "cpu", "minilm", 1)
 

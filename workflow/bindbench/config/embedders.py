@@ -48,6 +48,11 @@ class Embedder(Section):
     )
     batch_size: int = Field(32, ge=1, description="Items a forward pass.")
 
+    @property
+    def has_text_attention(self) -> bool:
+        """Whether the attention between the words of a text can be read (C.3)."""
+        return "text" in self.modalities and self.loader in ("sentence-transformers", "minilm")
+
     @model_validator(mode="after")
     def _whole(self):
         if self.loader in ("sentence-transformers", "open_clip") and not self.path:

@@ -3,6 +3,7 @@
 from pydantic import Field, field_validator, model_validator
 
 from .ablations import Ablation, AblationName
+from .attention import Attention
 from .base import Section
 from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
 from .finetuning import NOT_SCALED, Finetuning
@@ -45,6 +46,9 @@ class Config(Section):
     ablations: dict[AblationName, Ablation] = Field(
         default_factory=dict,
         description="Tables of ablations by name (C.1 to C.3, Appendix E); all their models are among `models`.",
+    )
+    attention: Attention = Field(
+        default_factory=Attention, description="Analysis of the attention between attributes and objects (C.3)."
     )
     tables: Tables = Field(default_factory=Tables, description="Intervals.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
@@ -101,6 +105,19 @@ class Config(Section):
                         raise ValueError(
                             f"ablations.{name}.{key}: {model} is not among the models that are measured; add it to models"
                         )
+        return self
+
+    @model_validator(mode="after")
+    def _attention_can_be_read(self):
+        for name in self.attention.models:
+            if name not in self.models:
+                raise ValueError(
+                    f"attention.models: {name} is not among the models that are measured; add it to models"
+                )
+            if not self.entry_of(name).has_text_attention:
+                raise ValueError(f"attention.models: {name} has no attention between words; leave it out")
+        if len(set(self.attention.models)) != len(self.attention.models):
+            raise ValueError("attention.models: a name is given twice")
         return self
 
     def run_of(self, model: str) -> str | None:

@@ -19,6 +19,8 @@ VERSIONS = {
     "triplet_accuracy": 1,
     "image_triplets": 1,
     "finetuning": 1,
+    "attention": 1,
+    "attention_table": 1,
     "tables": 2,
     "ablations": 1,
     "figures": 1,

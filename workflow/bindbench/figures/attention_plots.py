@@ -21,7 +21,7 @@ from ..errors import UserError
 from ..tables import TEXT_SETS
 from .plots import GREY, RC, Curve, _draw_curve, _prepare, _save, _style
 
-NAME = "attention_margins"
+NAME = "attention"
 TITLES = {"queries": "short queries", "positives": "longer positives", "saber": "SABER queries"}
 
 

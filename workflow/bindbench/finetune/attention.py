@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config.embedders import Embedder
-from ..embedders.loading import UNHEEDED, Model, batches_by_length, load
+from ..embedders.loading import Model, batches_by_length, load
 from ..errors import UserError
 from ..files import progress
 from .words import Bindings, CaptionWords, TokenList, locate_words
@@ -134,7 +134,7 @@ def measure_margins(
     included. captions: text and bindings. NaN in the rows of captions whose margin is undefined.
     Raises UserError as `load`, `locate_words` and `attention_modules` do.
     """
-    if "attention" in UNHEEDED[entry.loader] or "text" not in entry.modalities:
+    if not entry.has_text_attention:
         raise UserError(f"embedders.{name}: has no attention between words that could be read; leave it out")
     model = load(entry.model_copy(update={"attention": "eager"}), device, name, threads)
     modules = attention_modules(model.network, model.tokens(["a cube"]), name)

@@ -8,6 +8,7 @@ their own. Draws depend on the seed and the ids alone.
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +16,12 @@ import pyarrow as pa
 
 from ..config.embedders import Embedder
 from ..config.scoring import Tables
+from ..embedders.sources import fingerprint, identity
 from ..errors import UserError
-from ..files import csv_text, write_text
+from ..files import csv_text, write_json, write_text
+from ..manifest import library_versions
 from ..statistics import Estimate, bootstrap, interval, random_generator
 from ..tables import ATTENTION_MARGINS, SCENES, TEXT_SETS, TRIPLETS, read_table, write_table
-from .attention import measure_margins
 
 COUNT = 1000  # captions of each set
 HEADER = ["model", "text_set", "layer", "margin", "low", "high", "captions", "undefined"]
@@ -110,10 +112,17 @@ def write_margins(
     name: str,
     sets: Mapping[str, Sequence[Caption]],
     output: Path,
+    version: int,
     device: str | None = None,
     threads: int | None = None,
 ) -> None:
-    """Measures the margins of one embedder on every set and writes them. Raises UserError as `measure_margins` does."""
+    """Measures the margins of one embedder on every set; writes them, and a record (`output` with the suffix .json).
+
+    version: of the stage's code. Raises UserError as `measure_margins` does.
+    """
+    from .attention import measure_margins
+
+    started = monotonic()
     captions = [caption for members in sets.values() for caption in members]
     texts = [(caption.text, caption.bindings) for caption in captions]
     margins = measure_margins(entry, name, texts, entry.batch_size, device, threads)
@@ -127,6 +136,10 @@ def write_margins(
         "margin": pa.array(margins.ravel(), from_pandas=True),  # NaN: an empty cell
     }
     write_table(ATTENTION_MARGINS, columns, output)
+    described = identity(entry.model_copy(update={"attention": "eager"}), name, version)
+    record = {"embedder": name, "modality": "text", "items": n_captions, "layers": n_layers}
+    record |= {"fingerprint": fingerprint(described), "identity": described, "libraries": library_versions()}
+    write_json(output.with_suffix(".json"), record | {"seconds": round(monotonic() - started, 1)})
 
 
 def tabulate_attention(tables: Mapping[str, Path], settings: Tables, output: Path) -> None:
@@ -134,8 +147,11 @@ def tabulate_attention(tables: Mapping[str, Path], settings: Tables, output: Pat
 
     tables: of `write_margins`, by model. The models share the resamples of a set. captions: those that the mean is over;
     undefined: those that have no margin and are left out.
-    Raises UserError for a table that is not whole or of another model, and when two of them measured other captions.
+    Raises UserError for a table that is not whole or of another model, when two of them measured other captions, and when
+    there is none.
     """
+    if not tables:
+        raise UserError("models: none has attention between words (loaders sentence-transformers, minilm); add one")
     rows = []
     captions_of: dict[str, list[str]] = {}
     for model, path in tables.items():

@@ -116,7 +116,8 @@ def token_offsets(model: Model, texts: Sequence[str]) -> list[np.ndarray]:
         else:
             prefix = model.prompt or ""
             rendered = prefix + text
-            encoding = tokenizer(rendered, return_offsets_mapping=True)
+            # SigLIP reads padding as tokens of the text; it is filled up here on the side that the tokenizer fills.
+            encoding = tokenizer(rendered, return_offsets_mapping=True, padding="max_length", max_length=len(ids))
         if not rendered.startswith(prefix + text) or encoding["input_ids"] != ids:
             raise UserError(
                 f"embedders.{model.name}: its tokens do not spell {text!r}, so words have no tokens;"
