@@ -5,6 +5,14 @@ from pathlib import Path
 import pytest
 from bindbench.config.questions import PALETTE
 from bindbench.vocabulary import Vocabulary, read_vocabulary
+from service_fixtures import (  # noqa: F401 (fixtures)
+    courier_process,
+    courier_thread,
+    keys,
+    only_server,
+    server,
+    settings,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -30,3 +38,14 @@ def fetched_shapes() -> Path:
     if not path.exists():
         fetch_shapes(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def one_thread():
+    """Models as small as those of the tests only lose time to threads, and sums are the same from run to run."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -11,14 +11,8 @@ from PIL import Image
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """Models this small only lose time to threads, and other tests run on the other cores."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def _one_thread(one_thread):
+    """Every test here computes with torch."""
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,8 @@ from synthetic_triplets import examples_table, rows
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """Models this small only lose time to threads, and sums are the same from run to run."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def _one_thread(one_thread):
+    """Every test here computes with torch."""
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,6 @@ from bindbench.services.buying import Answer
 from bindbench.services.costs import read_costs
 from bindbench.services.judging import check_image
 from bindbench.tables import IMAGES, SCENES, read_table, write_table
-from fake_services import FakeServices
 from PIL import Image
 
 SETTINGS = Scenes(renderer="openai", image_px=1024, flip_probability=0.5)
@@ -155,8 +154,7 @@ def test_the_same_shard_again_is_the_same_bytes_and_images_of_scenes_that_left_a
     assert len(list((tmp_path / "0000").iterdir())) == 2
 
 
-def test_proposals_are_bought_once_noted_in_the_journal_and_decide_nothing(scenes, tmp_path, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+def test_proposals_are_bought_once_noted_in_the_journal_and_decide_nothing(scenes, tmp_path, server, settings):
     write_table(SCENES, scenes[:4], tmp_path / "scenes.parquet")
     (tmp_path / "0000").mkdir()
     rows = []
@@ -168,23 +166,14 @@ def test_proposals_are_bought_once_noted_in_the_journal_and_decide_nothing(scene
              "flipped": False, "renderer": "openai/x"}
         )  # fmt: skip
     write_table(IMAGES, rows, tmp_path / "0000.parquet")
-    with FakeServices() as server:
-        services = Services(
-            store=str(tmp_path / "store"),
-            openai_base_url=f"{server.url}/v1",
-            prices={"looker": {"input_text": 1, "output_text": 1}},
-        )
-        arguments = (
-            tmp_path / "scenes.parquet",
-            [tmp_path / "0000.parquet"],
-            tmp_path / "journal.jsonl",
-            "looker",
-            services,
-        )
-        counts = propose_verdicts(*arguments)
-        assert sum(counts.values()) == 4 and len(server.seen()) == 4
-        propose_verdicts(*arguments)
-        assert len(server.seen()) == 4 and max(entry["count"] for entry in server.seen()) == 1
+    prices = {"looker": {"input_text": 1, "output_text": 1}}
+    services = Services.model_validate(settings.model_dump() | {"prices": prices})
+    images = [tmp_path / "0000.parquet"]
+    arguments = (tmp_path / "scenes.parquet", images, tmp_path / "journal.jsonl", "looker", services)
+    counts = propose_verdicts(*arguments)
+    assert sum(counts.values()) == 4 and len(server.seen()) == 4
+    propose_verdicts(*arguments)
+    assert len(server.seen()) == 4 and max(entry["count"] for entry in server.seen()) == 1
     journal = read_journal(tmp_path / "journal.jsonl")
     for row in rows:
         assert journal.standing(row["scene"], row["sha256"]) is None

@@ -205,7 +205,7 @@ def test_an_answer_that_does_not_come_is_asked_again_and_counted_as_possibly_pai
     assert server.counts() == [2, 2]
     lost = uncertain(Store(settings.store))
     assert {line["sent"] for line in lost} == {request.key for request in requests}
-    assert {line["cause"] for line in lost} == {"no answer in time"}
+    assert {line["cause"] for line in lost} == {f"no answer from {server.url.removeprefix('http://')} in time"}
 
 
 @pytest.mark.parametrize("in_words", [False, True])

@@ -3,88 +3,23 @@ rule-breaking answers, online and in batches; what is accepted, by reason; nothi
 """
 
 import json
-import os
 import re
-import signal
-import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from bindbench.config.services import Services
-from bindbench.services import buying, courier
 from bindbench.services.buying import answers
 from bindbench.services.requests import Request
 from bindbench.triplets.constructions import CONSTRUCTIONS, Example, Guidance, Proposal, Reject, Specification
 from bindbench.triplets.prompting import build_request, no_answer_reason, read_proposals, refusals
 from bindbench.triplets.usage import Usage
 from bindbench.triplets.validation import check
-from fake_services import FakeServices
-from service_requests import GEMINI_KEY, OPENAI_KEY, KillableRun, courier_of
+from service_requests import KillableRun
 
 BACKENDS, MODES = ("openai", "google-genai"), ("online", "batch")
 EACH = 3  # examples of a request
 PLACES = ("harbour", "foundry", "library", "orchard", "chapel", "garage", "bakery", "dairy")
 REGISTERS, OPENERS = {"field notebook": "Terse notes."}, {"place first": "Begin with the place."}
-
-
-@pytest.fixture(scope="module")
-def _server():
-    with FakeServices() as server:
-        yield server
-
-
-@pytest.fixture
-def server(_server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", OPENAI_KEY)
-    monkeypatch.setenv("GEMINI_API_KEY", GEMINI_KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
-    monkeypatch.delenv("BINDBENCH_STORE", raising=False)
-    _server.reset()
-    return _server
-
-
-@pytest.fixture
-def settings(server, tmp_path) -> Services:
-    return Services(
-        store=str(tmp_path / "store"),
-        openai_base_url=f"{server.url}/v1",
-        gemini_base_url=server.url,
-        backoff_s=0.02,
-        backoff_limit_s=0.1,
-        batch_poll_s=0.05,
-        concurrency=4,
-    )
-
-
-class CourierThread(threading.Thread):
-    """The courier in this process: the same code and clients without a new interpreter for each test."""
-
-    def __init__(self, store, settings):
-        super().__init__(target=courier.serve, args=(str(store.root), settings.model_dump_json()))
-        self.start()
-
-    def poll(self):
-        return None if self.is_alive() else 0
-
-
-@pytest.fixture
-def courier_thread(monkeypatch):
-    started = []
-    monkeypatch.setattr(courier, "IDLE_S", 0.1)
-    monkeypatch.setattr(buying, "start_courier", lambda *about: started.append(CourierThread(*about)) or started[-1])
-    yield
-    for thread in started:
-        thread.join(30)
-        assert not thread.is_alive()
-
-
-@pytest.fixture
-def courier_process(settings):
-    """The courier as it is, a process of its own; one that is left behind is ended, by its own id."""
-    yield
-    if pid := courier_of(Path(settings.store)):
-        os.kill(pid, signal.SIGKILL)
 
 
 # Requests and answers ------------------------------------------------------------------------------------------------
