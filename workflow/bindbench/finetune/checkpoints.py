@@ -24,13 +24,14 @@ _NAME = re.compile(r"step-(\d+)-([0-9a-f]{64})\.safetensors")
 
 
 def write_checkpoint(
-    root: Path, step: int, identity: dict, record: dict, weights: dict[str, torch.Tensor], optimizer
+    root: Path, step: int, identity: dict, record: dict, weights: dict[str, torch.Tensor], *optimizers
 ) -> None:
-    """identity: what the training is. record: JSON that grows with it. weights: that the optimizer trains, by name."""
+    """identity: what the training is. record: JSON that grows with it. weights: that the optimizers train, by name."""
     tensors = {f"weight/{name}": weight.detach().cpu().contiguous() for name, weight in weights.items()}
     for name, weight in weights.items():
-        for key, value in optimizer.state[weight].items():
-            tensors[f"optimizer/{key}/{name}"] = value.detach().cpu().contiguous()
+        for optimizer in optimizers:
+            for key, value in optimizer.state.get(weight, {}).items():
+                tensors[f"optimizer/{key}/{name}"] = value.detach().cpu().contiguous()
     tensors["random/cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random/cuda"] = torch.cuda.get_rng_state()
@@ -40,8 +41,8 @@ def write_checkpoint(
         path.unlink(missing_ok=True)
 
 
-def restore(root: Path, identity: dict, weights: dict[str, torch.Tensor], optimizer) -> tuple[int, dict] | None:
-    """Puts the newest whole checkpoint of this training into the weights and the optimizer.
+def restore(root: Path, identity: dict, weights: dict[str, torch.Tensor], *optimizers) -> tuple[int, dict] | None:
+    """Puts the newest whole checkpoint of this training into the weights and the optimizers.
 
     Returns its step and record; None where there is none. Broken ones are reported on standard error and removed.
     """
@@ -55,7 +56,7 @@ def restore(root: Path, identity: dict, weights: dict[str, torch.Tensor], optimi
             print(f"{path}: does not match its checksum; removed, the one before it is used", file=sys.stderr)
             path.unlink(missing_ok=True)
             continue
-        _put(load(data), weights, optimizer)
+        _put(load(data), weights, optimizers)
         with safe_open(path, "pt") as file:
             return int(step), json.loads(file.metadata()["record"])
     return None
@@ -69,14 +70,25 @@ def _paths(root: Path, identity: dict) -> list[Path]:
     return sorted(path for path in _folder(root, identity).glob("step-*.safetensors") if _NAME.fullmatch(path.name))
 
 
-def _put(tensors: dict[str, torch.Tensor], weights: dict[str, torch.Tensor], optimizer) -> None:
+def _put(tensors: dict[str, torch.Tensor], weights: dict[str, torch.Tensor], optimizers) -> None:
     with torch.no_grad():
         for name, weight in weights.items():
             weight.copy_(tensors[f"weight/{name}"])
-    for name, weight in weights.items():
-        state = {key: tensors[f"optimizer/{key}/{name}"] for key in ("step", "exp_avg", "exp_avg_sq")}
-        # AdamW keeps the number of its steps on the CPU, the rest beside the weights.
-        optimizer.state[weight] = {k: v if k == "step" else v.to(weight.device) for k, v in state.items()}
+    states: dict[str, dict[str, torch.Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith("optimizer/"):
+            _, part, name = key.split("/", 2)
+            states.setdefault(name, {})[part] = value
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            trained = {id(weight) for weight in group["params"]}
+            for name, weight in weights.items():
+                if id(weight) in trained and name in states:
+                    # The number of steps stays on the CPU, the rest beside the weights.
+                    optimizer.state[weight] = {
+                        part: value if part == "step" else value.to(weight.device)
+                        for part, value in states[name].items()
+                    }
     torch.set_rng_state(tensors["random/cpu"])
     if torch.cuda.is_available() and "random/cuda" in tensors:
         torch.cuda.set_rng_state(tensors["random/cuda"])

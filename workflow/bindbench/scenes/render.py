@@ -54,22 +54,51 @@ def render_scene(
 
     Raises KeyError for a shape without relief or an unknown material: check the vocabulary first.
     """
+    return _mirrored(_painted(_placed(objects, reliefs, image_px, layout_seed), image_px), flipped)
+
+
+def render_with_owners(
+    objects: list[SceneObject], reliefs: Mapping[str, Relief], image_px: int, layout_seed: str, flipped: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The image of `render_scene`, and (image_px, image_px) int8: which object covers each pixel, -1 the floor."""
+    drawn = _placed(objects, reliefs, image_px, layout_seed)
+    owners = np.full(image_px * image_px, -1, np.int8)
+    for number, thing in enumerate(drawn):
+        alpha = thing.surface.alpha if thing.coat.alpha is None else thing.coat.alpha
+        owners[_pixels_in_image(thing, image_px)[np.broadcast_to(alpha > 0.5, thing.surface.pixels.shape)]] = number
+    image = _mirrored(_painted(drawn, image_px), flipped)
+    return image, _mirrored(owners.reshape(image_px, image_px), flipped)
+
+
+def _mirrored(image: np.ndarray, flipped: bool) -> np.ndarray:
+    return np.ascontiguousarray(image[:, ::-1]) if flipped else image
+
+
+def _placed(objects: list[SceneObject], reliefs: Mapping[str, Relief], image_px: int, layout_seed: str) -> list[_Drawn]:
     cv2.setNumThreads(1)
     places = scatter([reliefs[thing.shape].aspect for thing in objects], layout_seed)
-    drawn = [_drawn(thing, reliefs[thing.shape], place, image_px) for thing, place in zip(objects, places, strict=True)]
+    return [_drawn(thing, reliefs[thing.shape], place, image_px) for thing, place in zip(objects, places, strict=True)]
+
+
+def _painted(drawn: list[_Drawn], image_px: int) -> np.ndarray:
     floor = _lit_floor(drawn, image_px)
     image = _bytes(floor)
     image = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB) if image.ndim == 2 else cv2.merge(list(image))
     pixels = image.reshape(-1, 3)
     for thing in drawn:
         surface = thing.surface
-        row, column = np.divmod(surface.pixels, surface.box[1])
-        index = (row + thing.top) * image_px + column + thing.left
+        index = _pixels_in_image(thing, image_px)
         behind = floor.reshape(-1, image_px * image_px)[:, index]
         colour = _shaded(surface, thing.coat, behind)
         alpha = surface.alpha if thing.coat.alpha is None else thing.coat.alpha
         pixels[index] = _bytes(behind + (colour - behind) * alpha).T
-    return np.ascontiguousarray(image[:, ::-1]) if flipped else image
+    return image
+
+
+def _pixels_in_image(thing: _Drawn, image_px: int) -> np.ndarray:
+    """Where an object's visible pixels lie in the flattened image: (n,) intp."""
+    row, column = np.divmod(thing.surface.pixels, thing.surface.box[1])
+    return (row + thing.top) * image_px + column + thing.left
 
 
 def _drawn(thing: SceneObject, relief: Relief, place: Place, image_px: int) -> _Drawn:
