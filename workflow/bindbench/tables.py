@@ -74,6 +74,17 @@ SCENES = Table(
     ),
 )
 
+CANDIDATE_ROLES = ("candidate_1", "candidate_2", "candidate_3", "candidate_4")
+SCENE_ROLES = ("query", *CANDIDATE_ROLES)
+# What people read for the kind of a candidate (A.2).
+KIND_TITLES = {
+    "preserving": "keeps the bindings",
+    "attribute_swap": "attributes swapped",
+    "object_swap": "objects swapped",
+    "joint_swap": "both swapped",
+    "replacement": "one part replaced",
+}
+
 IMAGES = Table(
     "saber/images",
     ("scene",),

@@ -12,7 +12,7 @@ from bindbench.config.embedders import DEFAULT_EMBEDDERS, Embedder
 from bindbench.embedders import cache as cache_module
 from bindbench.embedders.cache import Cache
 from bindbench.embedders.sources import digest, fingerprint, identity
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -29,18 +29,23 @@ def parts(store: Cache) -> list:
     return sorted(store.folder.glob("part-*.npy"))
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), unique=True, min_size=1, max_size=30), st.data())
 def test_gives_back_what_was_added_to_the_bit_and_nothing_else(tmp_path_factory, texts, data):
     store = Cache(tmp_path_factory.mktemp("cache"), "f", "text")
     keys, vectors = keys_of(*texts), unit_vectors(len(texts))
     known = data.draw(st.lists(st.sampled_from(range(len(texts))), unique=True))
+    cut = np.array([data.draw(st.booleans()) for _ in texts])
     for row in known:
-        store.add([keys[row]], vectors[row : row + 1])
+        store.add([keys[row]], vectors[row : row + 1], cut[row : row + 1])
         if data.draw(st.booleans()):
             store.flush()
     store.flush()
-    read, cached = Cache(store.folder.parents[1], "f", "text").read(keys)
+    again = Cache(store.folder.parents[1], "f", "text")
+    read, cached = again.read(keys)
     assert set(np.flatnonzero(cached)) == set(known)
+    assert again.cut_among([keys[row] for row in known]) == {keys[row] for row in known if cut[row]}
+    assert len(known) == len(texts) or again.cut_among(keys) is None
     if known:
         assert read.dtype == np.float32 and np.array_equal(read[cached], vectors[cached])
         assert not read[~cached].any()

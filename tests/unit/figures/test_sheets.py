@@ -6,9 +6,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from bindbench.config.questions import Questions
 from bindbench.config.scoring import Figures
 from bindbench.errors import UserError
 from bindbench.files import sha256, sha256_of_file
+from bindbench.saber.questions import sample_questions
 from bindbench.saber.scoring import score_saber
 from bindbench.saber.sheets import (
     first_ranked,
@@ -17,7 +19,7 @@ from bindbench.saber.sheets import (
     write_answer_sheet,
     write_contact_sheet,
 )
-from bindbench.tables import IMAGES, QUESTIONS, read_table, read_tables, write_table
+from bindbench.tables import IMAGES, KIND_TITLES, QUESTIONS, SCENE_ROLES, read_table, read_tables, write_table
 from PIL import Image
 from synthetic_saber import (
     binding_embeddings,
@@ -221,3 +223,11 @@ def test_questions_of_other_scenes_are_refused(saber, tmp_path):
         write_contact_sheet(other, scenes, shards, tmp_path / "sheet.html", Figures(sheet_questions=500))
     with pytest.raises(UserError, match=told):
         write_answer_sheet(other, scenes, shards, scores, tmp_path / "sheet.html", Figures(sheet_questions=500))
+
+
+def test_every_kind_of_candidate_that_is_drawn_has_a_title(vocabulary):
+    """Both pages that show questions read them from one place."""
+    _, rows = sample_questions(vocabulary, Questions(object_counts=(2, 3), independent=5, nested=0))
+    assert {row["kind"] for row in rows if row["role"] != "query"} == set(KIND_TITLES)
+    assert {row["role"] for row in rows} == set(SCENE_ROLES)
+    assert len(set(KIND_TITLES.values())) == len(KIND_TITLES)

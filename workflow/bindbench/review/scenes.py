@@ -22,19 +22,10 @@ import pyarrow.compute as pc
 from ..errors import UserError
 from ..figures.pages import STYLE
 from ..files import sha256
-from ..tables import IMAGES, QUESTIONS, SCENES, read_table, read_tables
+from ..tables import IMAGES, KIND_TITLES, QUESTIONS, SCENE_ROLES, SCENES, read_table, read_tables
 from .journal import VERDICTS, Journal, default_verdict, verdict_line
 from .server import LoopbackServer, PortTaken, Refusal, Reply, json_reply
 
-ROLES = ("query", "candidate_1", "candidate_2", "candidate_3", "candidate_4")
-KIND_TITLES = {
-    "query": "what is asked",
-    "preserving": "keeps the bindings",
-    "attribute_swap": "attributes swapped",
-    "object_swap": "objects swapped",
-    "joint_swap": "both swapped",
-    "replacement": "one part replaced",
-}
 REASONS = (
     "wrong object",
     "missing object",
@@ -110,7 +101,7 @@ class SceneReview:
             "scene": scene["scene"],
             "sha256": self.images[scene["scene"]]["sha256"],
             "role": scene["role"].replace("_", " "),
-            "kind": KIND_TITLES[scene["kind"]],
+            "kind": KIND_TITLES.get(scene["kind"], "what is asked"),
             "caption": scene["caption"],
             "generation_caption": scene["generation_caption"],
             "bindings": [
@@ -167,8 +158,8 @@ class SceneReview:
         return {line["scene"]: self.standing(line["scene"]) for line in touched if line["scene"] in self.scenes}
 
     def _checked(self, verdicts) -> list[dict]:
-        if not isinstance(verdicts, list) or not 0 < len(verdicts) <= len(ROLES):
-            raise Refusal(400, f"verdicts must be a list of 1 to {len(ROLES)}")
+        if not isinstance(verdicts, list) or not 0 < len(verdicts) <= len(SCENE_ROLES):
+            raise Refusal(400, f"verdicts must be a list of 1 to {len(SCENE_ROLES)}")
         checked = []
         for item in verdicts:
             if not isinstance(item, dict) or item.get("verdict") not in VERDICTS:
@@ -222,7 +213,7 @@ def _read_images(images: Sequence[Path]) -> dict[str, dict]:
 
 
 def _read_questions(table: pa.Table, scenes: Path, images: dict[str, dict]) -> tuple[dict[str, dict], dict[str, dict]]:
-    """Rows of SCENES by id, and of QUESTIONS by id with their five scenes in the order of ROLES; only those with images."""
+    """Rows of SCENES by id, and of QUESTIONS by id with their five scenes in the order of SCENE_ROLES; only those with images."""
     scene_table = read_table(SCENES, scenes)
     with_image = pc.is_in(scene_table["scene"], value_set=pa.array(sorted(images), pa.string()))
     by_question: dict[str, dict[str, dict]] = {}
@@ -231,9 +222,9 @@ def _read_questions(table: pa.Table, scenes: Path, images: dict[str, dict]) -> t
     shown, questions = {}, {}
     for question in sorted(table.to_pylist(), key=lambda row: row["n_objects"]):
         rows = by_question.get(question["question"], {})
-        if set(rows) == set(ROLES):
-            questions[question["question"]] = question | {"scenes": [rows[role]["scene"] for role in ROLES]}
-            shown |= {rows[role]["scene"]: rows[role] for role in ROLES}
+        if set(rows) == set(SCENE_ROLES):
+            questions[question["question"]] = question | {"scenes": [rows[role]["scene"] for role in SCENE_ROLES]}
+            shown |= {rows[role]["scene"]: rows[role] for role in SCENE_ROLES}
     return shown, questions
 
 

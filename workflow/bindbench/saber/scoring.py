@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..errors import UserError
 from ..files import progress
-from ..tables import PAIRINGS, QUESTIONS, SCENES, SCORES, read_embeddings, read_table, write_table
+from ..tables import CANDIDATE_ROLES, PAIRINGS, QUESTIONS, SCENES, SCORES, read_embeddings, read_table, write_table
 from .multiple_choice import is_correct, is_tied
 from .retrieval import (
     Relations,
@@ -26,7 +26,6 @@ from .retrieval import (
     rank,
 )
 
-CANDIDATE_ROLES = ("candidate_1", "candidate_2", "candidate_3", "candidate_4")
 # Similarities that are held at once: few calls of the matrix product, and not more memory than needed.
 BLOCK_BYTES = 32 * 2**20
 # Farther from 1 than float16 rounding leaves a normalised embedding: not normalised.

@@ -19,20 +19,11 @@ from ..config.scoring import Figures
 from ..errors import UserError
 from ..figures.pages import html_page, html_table
 from ..files import progress, read_verified, write_text
-from ..tables import IMAGES, PAIRINGS, SCORES, read_table
+from ..tables import IMAGES, KIND_TITLES, PAIRINGS, SCENE_ROLES, SCORES, read_table
 from .scoring import read_scenes
 
 THUMBNAIL_PX = 256
 QUALITY = 80
-ROLES = ("query", "candidate_1", "candidate_2", "candidate_3", "candidate_4")
-KIND_TITLES = {
-    "query": "",
-    "preserving": "keeps the bindings",
-    "attribute_swap": "attributes swapped",
-    "object_swap": "objects swapped",
-    "joint_swap": "both swapped",
-    "replacement": "one part replaced",
-}
 STYLE = """
 .question { margin: 0 0 2.2rem; }
 .question h3 { font-size: 1rem; margin: 0 0 .5rem; }
@@ -171,7 +162,7 @@ def _sections(questions: Path, scenes: Path, images: Sequence[Path], settings: F
         if question["n_objects"] != last_size:
             last_size = question["n_objects"]
             parts.append(f"<h2>{last_size} objects</h2>")
-        cards = "\n".join(_card(shown[role], shown["query"], pictures) for role in ROLES)
+        cards = "\n".join(_card(shown[role], shown["query"], pictures) for role in SCENE_ROLES)
         name = escape(question["question"])
         parts.append(
             f'<section class="question" aria-label="question {name}">\n'
@@ -183,7 +174,7 @@ def _sections(questions: Path, scenes: Path, images: Sequence[Path], settings: F
 
 def _card(scene: dict, query: dict, pictures: dict[str, Picture]) -> str:
     title = scene["role"].replace("_", " ")
-    kind = KIND_TITLES[scene["kind"]]
+    kind = KIND_TITLES.get(scene["kind"], "")
     css = {"query": ' class="query"', "preserving": ' class="right"'}.get(scene["kind"], "")
     sign = "✓ " if scene["kind"] == "preserving" else "✗ " if kind else ""
     alternative = escape(f"{title}: {scene['generation_caption']}")

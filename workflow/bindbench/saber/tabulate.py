@@ -28,10 +28,9 @@ from ..statistics import (
     paired_difference,
     percent,
 )
-from ..tables import PAIRINGS, QUESTIONS, SCENES, SCORES, read_table
+from ..tables import CANDIDATE_ROLES, PAIRINGS, QUESTIONS, SCENES, SCORES, read_table
 from ..vocabulary import Vocabulary
 from .multiple_choice import CHANCE
-from .scoring import CANDIDATE_ROLES
 from .table_page import read_reference, table2_page
 
 MEAN = "mean"  # name of the mean over the four pairings

@@ -16,10 +16,18 @@ from ..config.scoring import Tables
 from ..errors import UserError
 from ..files import csv_text, write_text
 from ..statistics import mean_interval, percent, random_generator
-from ..tables import TRIPLET_SCORES, TRIPLETS, read_embeddings, read_table, read_tables, right_triplets, write_table
+from ..tables import (
+    TRIPLET_ROLES,
+    TRIPLET_SCORES,
+    TRIPLETS,
+    read_embeddings,
+    read_table,
+    read_tables,
+    right_triplets,
+    write_table,
+)
 
-ROLES = ("query", "positive", "attribute_negative", "object_negative")
-NEGATIVES = ROLES[2:]
+NEGATIVES = TRIPLET_ROLES[2:]
 HEADER = ["model", "split", "construction", "negative", "triplets", "accuracy", "low", "high", "tied"]
 
 
@@ -27,8 +35,8 @@ def triplet_texts(splits: list[Path]) -> dict[str, str]:
     """The four texts of every example of some splits, by item id. Raises UserError when there is none at all."""
     texts = {
         f"{row['example']}:{role}": row[role]
-        for row in read_tables(TRIPLETS, splits).select(["example", *ROLES]).to_pylist()
-        for role in ROLES
+        for row in read_tables(TRIPLETS, splits).select(["example", *TRIPLET_ROLES]).to_pylist()
+        for role in TRIPLET_ROLES
     }
     if not texts:
         raise UserError(f"{splits[0]}: has no examples; raise triplets.counts or triplets.splits.test")
@@ -43,10 +51,10 @@ def score_triplets(splits: list[Path], embeddings: Path, output: Path) -> None:
     tables = {path.stem: read_table(TRIPLETS, path) for path in splits}
     names = [name for table in tables.values() for name in table["example"].to_pylist()]
     items, vectors = read_embeddings(embeddings)
-    if items != [f"{name}:{role}" for name in names for role in ROLES]:
+    if items != [f"{name}:{role}" for name in names for role in TRIPLET_ROLES]:
         raise UserError(f"{embeddings}: not the embeddings of {', '.join(map(str, splits))}; delete it and run again")
     # (examples, roles, dimensions) in float32; equal texts tie exactly
-    cube = vectors.reshape(len(names), len(ROLES), -1)
+    cube = vectors.reshape(len(names), len(TRIPLET_ROLES), -1)
     similarities = np.einsum("nd,nrd->nr", cube[:, 0], cube[:, 1:])
     write_table(
         TRIPLET_SCORES,
@@ -54,7 +62,7 @@ def score_triplets(splits: list[Path], embeddings: Path, output: Path) -> None:
             "example": names,
             "split": [split for split, table in tables.items() for _ in range(len(table))],
             "construction": [name for table in tables.values() for name in table["construction"].to_pylist()],
-            **dict(zip(ROLES[1:], similarities.T.astype(np.float32), strict=True)),
+            **dict(zip(TRIPLET_ROLES[1:], similarities.T.astype(np.float32), strict=True)),
         },
         output,
     )
