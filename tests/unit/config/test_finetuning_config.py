@@ -3,6 +3,7 @@
 import pytest
 from bindbench.config import check
 from bindbench.errors import UserError
+from bindbench.snakemake_support import settings_behind_tables
 
 RUNS = {"finetuning": {"runs": {"bound": {"base": "minilm"}, "tiny-bound": {"base": "nano"}}}}
 
@@ -40,6 +41,14 @@ def test_a_run_is_two_models_with_the_entry_of_its_base():
 def test_a_wrong_run_or_model_is_told_by_its_key(values, message):
     with pytest.raises(UserError, match=message):
         check({**RUNS, **values})
+
+
+def test_a_manifest_tells_of_image_triplets_where_a_measured_model_learned_them():
+    settings = check({"finetuning": {"runs": {"seen": {"base": "nano", "data": "image_triplets"}}}, "models": ["nano"]})
+    assert "image_triplets" not in settings_behind_tables(settings, screened=False)
+    measured = settings.model_copy(update={"models": ("nano", "seen-nolines")})
+    behind = settings_behind_tables(measured, screened=False)
+    assert behind["image_triplets"]["examples"] == 4000 and behind["finetuning"]["runs"]["seen"]["base"] == "nano"
 
 
 def test_the_defaults_of_a_run_are_the_paper_s():
