@@ -13,6 +13,7 @@ from snakemake_runs import REPOSITORY, command, environment, planned, run
 
 pytestmark = pytest.mark.xdist_group("finetuning")
 TARGET = "results/triplet_accuracy.csv"
+FIGURE_4 = "results/figures/attention.svg"
 RUN = {"base": "minilm", "examples": 60, "batch_size": 6, "learning_rate": 0.003, "validation_examples": 10}
 MODELS = ["minilm", "bound", "bound-nolines"]
 
@@ -33,10 +34,11 @@ def weights(directory):
 
 def test_a_run_gives_two_models_and_only_what_changed_is_done_again(copy_of_tiny):
     config = config_with(copy_of_tiny)
-    jobs = planned(TARGET, directory=copy_of_tiny, config=config)
-    made = {f"{job}_triplets {model}" for model in MODELS[1:] for job in ("embed", "score")}
-    assert jobs == {"finetune", "tabulate_triplets"} | made
-    run(TARGET, "--cores", "2", directory=copy_of_tiny, config=config)
+    jobs = planned(TARGET, FIGURE_4, directory=copy_of_tiny, config=config)
+    steps = ("embed_triplets", "score_triplets", "measure_attention")
+    made = {f"{step} {model}" for model in MODELS[1:] for step in steps}
+    assert jobs == {"finetune", "tabulate_triplets", "tabulate_attention", "plot_attention"} | made
+    run(TARGET, FIGURE_4, "--cores", "2", directory=copy_of_tiny, config=config)
     with (copy_of_tiny / TARGET).open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["model"] for row in rows} == {"chance", *MODELS}
@@ -44,11 +46,17 @@ def test_a_run_gives_two_models_and_only_what_changed_is_done_again(copy_of_tiny
     assert manifest["settings"]["finetuning"]["runs"]["bound"]["learning_rate"] == 0.003
     identities = {fact["embedder"]: fact["fingerprint"] for fact in manifest["embeddings"]}
     assert len(set(identities.values())) == 3, "the adapter is part of a model's identity"
-    assert planned(TARGET, directory=copy_of_tiny, config=config) == set()
+    assert planned(TARGET, FIGURE_4, directory=copy_of_tiny, config=config) == set()
+    with (copy_of_tiny / "results/attention.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    margins = {m: {(r["text_set"], r["layer"]): r["margin"] for r in rows if r["model"] == m} for m in MODELS}
+    assert len({tuple(of_model.values()) for of_model in margins.values()}) == 3, "each with its own adapter"
+    first = [{key: of_model[key] for key in of_model if key[1] == "1"} for of_model in margins.values()]
+    assert first[0] == first[1] != first[2], "LiNeS takes the whole update from the first layer"
 
     before = weights(copy_of_tiny)
     log = (copy_of_tiny / "results/finetuning/bound/log.csv").read_bytes()
-    assert planned(TARGET, directory=copy_of_tiny, config=config_with(copy_of_tiny, margin=0.1)) == jobs
+    assert planned(TARGET, FIGURE_4, directory=copy_of_tiny, config=config_with(copy_of_tiny, margin=0.1)) == jobs
     run(TARGET, "--cores", "2", directory=copy_of_tiny, config=config_with(copy_of_tiny, lines_alpha=0.5))
     trained, scaled = weights(copy_of_tiny)
     assert trained == before[0] and scaled != before[1], "another alpha of LiNeS trains nothing again"
