@@ -36,8 +36,10 @@ include: "rules/scenes.smk"
 include: "rules/screening.smk"
 include: "rules/embed.smk"
 include: "rules/score.smk"
+include: "rules/single_objects.smk"
 include: "rules/figures.smk"
 include: "rules/triplets.smk"
+include: "rules/nano.smk"
 include: "rules/image_triplets.smk"
 include: "rules/finetune.smk"
 include: "rules/ablations.smk"
@@ -51,6 +53,7 @@ rule all:
         rules.plot_saber.output,
         rules.draw_contact_sheet.output,
         rules.draw_answer_sheet.output,
+        single_object_table(),
         rules.split_triplets.output,
         rules.select_triplets.output,
         rules.card_triplets.output,

@@ -145,6 +145,19 @@ def image_triplets_config(*keys):
     )
 
 
+def nano_shards(ending):
+    return [
+        f"<results>/nano/scenes/{shard:04d}{ending}"
+        for shard in range(settings.nano.shards)
+    ]
+
+
+def nano_scenes_config(wildcards):
+    """What a part of nano's scenes depends on: more shards or another training render nothing again."""
+    size = "validation_scenes" if wildcards.nano_part == "validation" else "shard_size"
+    return canonical_json(settings.nano.model_dump(mode="json", include={"seed", size}))
+
+
 def image_triplet_tables(part):
     return [
         f"<results>/image_triplets/{part}/{index:04d}.parquet"
@@ -282,6 +295,37 @@ def measured_splits():
 
 def text_models():
     return support.text_models(settings)
+
+
+def single_object_models():
+    return support.single_object_models(settings)
+
+
+def single_object_bases():
+    return canonical_json(support.single_object_bases(settings))
+
+
+def single_object_scenes():
+    """What the rendering of single objects reads of section scenes."""
+    return canonical_json(support.single_object_scenes(settings))
+
+
+def single_object_images():
+    return [
+        f"<results>/single_objects/images/{index:04d}.parquet"
+        for index in range(support.single_object_shards(settings))
+    ]
+
+
+def config_of_single_objects():
+    """The sections behind the table of single objects, for its manifest."""
+    return canonical_json(support.settings_behind_single_objects(settings))
+
+
+def single_object_table():
+    """The table of single objects, where a full run makes it."""
+    measured = support.names_single_objects(settings)
+    return rules.tabulate_single_objects.output if measured else []
 
 
 def ablation_models(reads_text=False):

@@ -110,6 +110,16 @@ CASES = {
     "image_triplets.image_px": (64, set()),
     "image_triplets.seed": (1, set()),
     "image_triplets.shard_size": (3, set()),
+    # Nothing of the default workflow pretrains: see test_nano_pretraining.py.
+    **{
+        f"nano.{name}": (value, set())
+        for name, value in {
+            **{"seed": 1, "shards": 3, "shard_size": 50, "validation_scenes": 60, "words_steps": 3, "words_batch": 8},
+            **{"words_rate": 0.001, "joint_steps": 3, "joint_batch": 8, "joint_rate": 0.002, "pointing_weight": 0.5},
+            **{"captioning_weight": 0.5, "retelling_weight": 0.1, "siblings": True, "log_every": 5},
+            **{"validate_every": 7, "checkpoint_minutes": 1},
+        }.items()
+    },
     "figures.dpi": (100, FROM_FIGURES),
     "figures.sheet_questions": (3, FROM_FIGURES),
     "embedders.nano.loader": ("open_clip", FROM_NANO - {"measure_attention nano"}),  # that loader gives no attention

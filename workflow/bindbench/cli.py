@@ -17,11 +17,13 @@ from .config.attention import Attention
 from .config.embedders import Embedder
 from .config.finetuning import Run
 from .config.image_triplets import ImageTriplets
+from .config.nano import Nano
 from .config.questions import Questions, Vocabulary
 from .config.scenes import Scenes
 from .config.scoring import Figures, Tables
 from .config.screening import Screening
 from .config.services import Services
+from .config.single_objects import SingleObjects
 from .config.triplets import CONSTRUCTIONS, Generation, Splits
 from .errors import UserError
 
@@ -86,6 +88,10 @@ VOCABULARY = section("--vocabulary", Vocabulary, "section vocabulary")
 IMAGES = paths("--images", "tables of images, one for each shard")
 SCORES = paths("--scores", "tables of scores, one for each model")
 MODELS = ("--models", {"nargs": "+", "required": True, "help": "names of the models, in the order of --scores"})
+PHRASES = path("--phrases", "table of phrases")
+SINGLE_SCENES = path("--scenes", "table of scenes of one object")
+BASES = ("--bases", {"type": json.loads, "default": {}, "metavar": "JSON", "help": "of each finetuned model its base"})
+BEHIND = ("--behind", {"required": True, "metavar": "JSON", "help": "the settings behind the table, for the manifest"})
 VERSION = ("--version", {"type": int, "required": True, "help": "version of the stage, for the record"})
 
 
@@ -267,19 +273,24 @@ def embed_texts(options) -> None:
     )
 
 
-def embed_images(options) -> None:
-    from .embedders.embed import embed_images
+def _image_items(manifests: list[Path]) -> list[tuple[str, Path, str]]:
+    """Id, path and SHA-256 of the images of all shards."""
     from .tables import IMAGES, read_table
 
-    items = [
+    return [
         (row["scene"], manifest.parent / row["path"], row["sha256"])
-        for manifest in options.images
+        for manifest in manifests
         for row in read_table(IMAGES, manifest).select(["scene", "path", "sha256"]).to_pylist()
     ]
+
+
+def embed_images(options) -> None:
+    from .embedders.embed import embed_images
+
     embed_images(
         _embedder(options),
         options.model,
-        items,
+        _image_items(options.images),
         options.cache,
         options.embeddings,
         options.version,
@@ -307,6 +318,52 @@ def tabulate_saber(options) -> None:
     write_manifest(
         options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs), options.screening
     )
+
+
+def sample_single_objects(options) -> None:
+    from .saber.single_objects import write_single_objects
+
+    write_single_objects(_vocabulary(options.vocabulary), options.config, options.scenes, options.phrases)
+
+
+def render_single_objects(options) -> None:
+    from .scenes.images import render_shard
+    from .tables import SINGLE_OBJECTS, read_table
+
+    size = options.config.shard_size
+    rows = read_table(SINGLE_OBJECTS, options.scenes).slice(options.shard * size, size)
+    vocabulary = _vocabulary(options.vocabulary)
+    render_shard(rows, vocabulary, options.reliefs, options.config, options.images, options.version)
+
+
+def embed_single_objects(options) -> None:
+    from .embedders.embed import embed_images, embed_texts
+    from .tables import PHRASES, read_table
+
+    phrases = read_table(PHRASES, options.phrases)
+    texts = dict(zip(phrases["phrase"].to_pylist(), phrases["caption"].to_pylist(), strict=True))
+    for embed, items, output in (
+        (embed_texts, texts, options.embeddings),
+        (embed_images, _image_items(options.images), options.image_embeddings),
+    ):
+        embed(
+            *(_embedder(options), options.model, items, options.cache, output, options.version), threads=options.threads
+        )
+
+
+def score_single_objects(options) -> None:
+    from .saber.naming import score_single_objects
+
+    score_single_objects(options.scenes, options.phrases, options.texts, options.images, options.scores)
+
+
+def tabulate_single_objects(options) -> None:
+    from .manifest import write_manifest
+    from .saber.naming import tabulate_single_objects
+
+    scores = dict(zip(options.models, options.scores, strict=True))
+    tabulate_single_objects(scores, options.phrases, options.config, options.bases, options.table)
+    write_manifest(options.manifest, json.loads(options.behind), options.facts)
 
 
 def plot_saber(options) -> None:
@@ -425,6 +482,33 @@ def merge_adapter(options) -> None:
     base = settings.finetuning.runs[run].base
     adapter = options.results / "finetuning" / run / ("adapter_lines" if run == options.model else "adapter")
     merge(settings.embedders[base], base, adapter, options.folder)
+
+
+def render_nano_scenes(options) -> None:
+    from .nano.scenes import render_nano_scenes
+
+    size = options.config.shard_size
+    if options.part == "validation":
+        numbers, seed = range(options.config.validation_scenes), options.config.seed + 1
+    else:
+        numbers, seed = range(int(options.part) * size, (int(options.part) + 1) * size), options.config.seed
+    vocabulary = _vocabulary(options.vocabulary)
+    render_nano_scenes(vocabulary, options.reliefs, seed, numbers, options.pixels, options.table)
+
+
+def pretrain_nano(options) -> None:
+    from .nano.making import make_nano
+
+    make_nano(
+        *(_vocabulary(options.vocabulary), options.config, options.pixels, options.tables),
+        *(options.held_pixels, options.held_table, options.triplets, options.record.parent, options.threads),
+    )
+
+
+def plot_nano(options) -> None:
+    from .figures.nano_plots import plot_nano
+
+    plot_nano(options.curves, options.figure.parent, options.config)
 
 
 def measure_attention(options) -> None:
@@ -663,16 +747,64 @@ COMMANDS = [
             section("--config", Tables, "section tables"),
             paths("--costs", "what the images cost, one file for each shard", required=False, default=[]),
             path("--screening", "counts of the screening", required=False),
-            (
-                "--bases",
-                {"type": json.loads, "default": {}, "metavar": "JSON", "help": "of each finetuned model its base"},
-            ),
-            (
-                "--behind",
-                {"required": True, "metavar": "JSON", "help": "the settings behind the tables, for the manifest"},
-            ),
+            BASES,
+            BEHIND,
         ],
         tabulate_saber,
+    ),
+    (
+        "sample-single-objects",
+        "Draw the scenes of one object, and write every phrase of the vocabulary.",
+        [SINGLE_SCENES, PHRASES, VOCABULARY, section("--config", SingleObjects, "section single_objects")],
+        sample_single_objects,
+    ),
+    (
+        "render-single-objects",
+        "Render one shard of the scenes of one object.",
+        [
+            SINGLE_SCENES,
+            ("--shard", {"type": int, "required": True, "help": "index of the shard"}),
+            path("--reliefs", "file of the reliefs"),
+            path("--images", "table to write; the images go into a folder beside it"),
+            VOCABULARY,
+            section("--config", Scenes, "section scenes"),
+            VERSION,
+        ],
+        render_single_objects,
+    ),
+    (
+        "embed-single-objects",
+        "Embed every phrase of the vocabulary and the images of one object.",
+        [PHRASES, IMAGES, path("--image-embeddings", "table to write"), *EMBED],
+        embed_single_objects,
+    ),
+    (
+        "score-single-objects",
+        "Score one model's embeddings of single objects.",
+        [
+            SINGLE_SCENES,
+            PHRASES,
+            path("--texts", "embeddings of the phrases"),
+            path("--images", "embeddings of the images"),
+            path("--scores", "table to write"),
+        ],
+        score_single_objects,
+    ),
+    (
+        "tabulate-single-objects",
+        "Make the table of single objects from the scores of all models.",
+        [
+            paths("--scores", "tables of scores, one for each model", nargs="*"),
+            ("--models", {"nargs": "*", "required": True, "help": "names of the models, in the order of --scores"}),
+            paths("--facts", "records beside the embeddings", nargs="*"),
+            PHRASES,
+            path("--table", "CSV to write"),
+            path("--manifest", "manifest to write"),
+            section("--config", Tables, "section tables"),
+            BASES,
+            BEHIND,
+        ],
+        tabulate_single_objects,
     ),
     (
         "plot-saber",
@@ -798,6 +930,45 @@ COMMANDS = [
         finetune,
     ),
     (
+        "render-nano-scenes",
+        "Render one part of the scenes that the nano embedder is pretrained on.",
+        [
+            ("--part", {"required": True, "help": "index of the shard, or validation"}),
+            path("--reliefs", "file of the reliefs"),
+            path("--pixels", "images of the part, NumPy array to write"),
+            path("--table", "what is on them, table to write"),
+            VOCABULARY,
+            section("--config", Nano, "section nano"),
+        ],
+        render_nano_scenes,
+    ),
+    (
+        "pretrain-nano",
+        "Pretrain the nano embedder from nothing, or go on from the last checkpoint.",
+        [
+            paths("--pixels", "images of the shards, in order"),
+            paths("--tables", "what is on them"),
+            path("--held-pixels", "images of the validation"),
+            path("--held-table", "what is on them"),
+            path("--triplets", "training split of the triplets"),
+            path("--record", "record.json to write; everything else goes beside it"),
+            ("--threads", {"type": int, "default": 0, "help": "CPU threads (0: all)"}),
+            VOCABULARY,
+            section("--config", Nano, "section nano"),
+        ],
+        pretrain_nano,
+    ),
+    (
+        "plot-nano",
+        "Draw the curves of the nano embedder's pretraining.",
+        [
+            path("--curves", "log.csv of the pretraining"),
+            path("--figure", "SVG to write, and PNG beside it"),
+            section("--config", Figures, "section figures"),
+        ],
+        plot_nano,
+    ),
+    (
         "merge-adapter",
         "Write a finetuned model as a folder of its own: its base with the adapter added to the weights.",
         [
@@ -836,10 +1007,7 @@ COMMANDS = [
             path("--table", "CSV to write"),
             path("--manifest", "manifest to write"),
             section("--config", Tables, "section tables"),
-            (
-                "--behind",
-                {"required": True, "metavar": "JSON", "help": "the settings behind the table, for the manifest"},
-            ),
+            BEHIND,
         ],
         tabulate_attention,
     ),
@@ -870,10 +1038,7 @@ COMMANDS = [
             path("--table", "CSV to write"),
             path("--manifest", "manifest to write"),
             section("--config", Tables, "section tables"),
-            (
-                "--behind",
-                {"required": True, "metavar": "JSON", "help": "the settings behind the table, for the manifest"},
-            ),
+            BEHIND,
         ],
         tabulate_triplets,
     ),
@@ -895,10 +1060,7 @@ COMMANDS = [
             path("--manifest", "manifest to write"),
             section("--plan", AblationPlan, "the tables and the runs behind their rows"),
             section("--config", Tables, "section tables"),
-            (
-                "--behind",
-                {"required": True, "metavar": "JSON", "help": "the settings behind the tables, for the manifest"},
-            ),
+            BEHIND,
         ],
         tabulate_ablations,
     ),

@@ -8,11 +8,13 @@ from .base import Section
 from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
 from .finetuning import NOT_SCALED, Finetuning
 from .image_triplets import ImageTriplets
+from .nano import Nano
 from .questions import Questions, Vocabulary
 from .scenes import Scenes
 from .scoring import Figures, Tables
 from .screening import Screening
 from .services import Services
+from .single_objects import SingleObjects
 from .triplets import Triplets
 
 
@@ -34,6 +36,10 @@ class Config(Section):
         DEFAULT_EMBEDDERS, description="Every embedder that `models` may name."
     )
     screening: Screening = Field(default_factory=Screening, description="Verdicts of people on the images (A.4).")
+    single_objects: SingleObjects = Field(
+        default_factory=SingleObjects,
+        description="The single-object measure: images of one object, named among all phrases of the vocabulary.",
+    )
     triplets: Triplets = Field(default_factory=Triplets, description="The finetuning data (Appendix B).")
     image_triplets: ImageTriplets = Field(
         default_factory=ImageTriplets,
@@ -46,6 +52,10 @@ class Config(Section):
     ablations: dict[AblationName, Ablation] = Field(
         default_factory=dict,
         description="Tables of ablations by name (C.1 to C.3, Appendix E); all their models are among `models`.",
+    )
+    nano: Nano = Field(
+        default_factory=Nano,
+        description="Pretraining of the nano embedder from nothing; its weights are in resources/models/nano.",
     )
     attention: Attention = Field(
         default_factory=Attention, description="Analysis of the attention between attributes and objects (C.3)."

@@ -19,9 +19,12 @@ VERSIONS = {
     "triplet_accuracy": 1,
     "image_triplets": 1,
     "finetuning": 1,
+    "nano": 1,
     "attention": 1,
     "attention_table": 1,
-    "tables": 2,
+    "single_objects": 1,
+    "single_object_scores": 1,
+    "tables": 3,
     "ablations": 1,
     "figures": 1,
 }

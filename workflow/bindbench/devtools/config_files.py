@@ -95,7 +95,7 @@ def readme() -> str:
         "|---|---|",
         "| `config.yaml` | the full benchmark with the embedded models: no key, no GPU, no hub |",
         "| `tiny.yaml` | every stage on a handful of questions, two minutes; used by CI |",
-        "| `ablations.yaml` | MiniLM and nano finetuned, and every ablation of it as a run (`make ablations`); CPU only, some hours |",
+        "| `ablations.yaml` | MiniLM and nano finetuned, every ablation as a run (`make ablations`); CPU only, some hours |",
         "| `paper.yaml` | the paper's images (paid), triplets (Gemma 4), embedders and finetuning; needs keys, a GPU, the hub |",
         "",
         "Changing a value runs exactly the stages again that read its section, and what follows from them. Threads, memory, GPUs",

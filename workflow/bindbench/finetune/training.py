@@ -31,6 +31,7 @@ from torch import nn
 from torch.nn import functional
 from tqdm import tqdm
 
+from ..checkpoints import restore, write_checkpoint
 from ..config.embedders import Embedder
 from ..config.finetuning import Run
 from ..errors import UserError
@@ -49,7 +50,6 @@ from .base import (
     token_counts,
 )
 from .batches import Example, Picture, digest_of_images, read_examples, read_image_examples, steps_of
-from .checkpoints import restore, write_checkpoint
 from .lines import neutral_texts, scale_adapter, sweep
 from .lora import add_adapter, check_rank, trainable, write_adapter
 from .words import locate_words

@@ -27,10 +27,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ..checkpoints import restore, write_checkpoint
 from ..config.nano import Nano
 from ..errors import UserError
 from ..files import csv_text, progress, write_text
-from ..finetune.checkpoints import restore, write_checkpoint
 from ..tables import NANO_SCENES, TRIPLETS, read_table
 from ..vocabulary import Vocabulary
 from .combinations import is_held_out
@@ -43,6 +43,7 @@ SENTENCES = 0.5  # pairs of query and sentence from the triplets, as a share of 
 RETOLD_FROM = 8  # tokens that the head makes of an embedding
 RETELLING_LAYERS = 2
 IGNORED = -100
+NOT_TRAINED = {"log_every", "validate_every", "validation_scenes", "checkpoint_minutes"}  # they change no weight
 HEADER = [
     *("stage", "step", "seconds", "loss", "words", "image_text", "image_image", "text_text", "sentences"),
     *("captioning", "retelling", "object_tokens", "attribute_tokens", "single_object", "binding"),
@@ -377,6 +378,17 @@ def stages(settings: Nano) -> Iterator[tuple[str, int, float, int]]:
     yield "joint", settings.joint_steps, settings.joint_rate, 100
 
 
+def _trained_by(settings: Nano, stage: str) -> dict:
+    """The settings that the weights at the end of a stage depend on: other joint steps leave the first stage as it was."""
+    kept = settings.model_dump(mode="json", exclude=NOT_TRAINED)
+    later = {"pointing_weight", "captioning_weight", "retelling_weight", "siblings"}
+    return {
+        name: value
+        for name, value in kept.items()
+        if stage == "joint" or not (name.startswith("joint_") or name in later)
+    }
+
+
 def pretrain(
     trainee: Trainee, tokenizer, data: Data, held: Data, settings: Nano, identity: dict, folder: Path, compiled: bool
 ) -> list[list]:
@@ -387,7 +399,7 @@ def pretrain(
     rows: list[list] = []
     for stage, steps, rate, warmup in stages(settings):
         training = Training(trainee, tokenizer, rate, stage == "words", compiled)
-        key = {**identity, "stage": stage}
+        key = {**identity, "stage": stage, "settings": _trained_by(settings, stage)}
         record = {"log": rows, "seconds": 0.0}
         found = restore(folder / "checkpoints", key, training.weights, training.muon, training.adam)
         done, record = found or (0, record)

@@ -27,6 +27,7 @@ TOKEN_PX = 32  # side of one visual token
 SIDE = IMAGE_PX // TOKEN_PX
 COVERED = 0.15  # least share of a token's pixels that an object must cover for the token to show it
 VIEWS = 2
+ATTEMPTS = 10_000
 SAME_LOOK = 0.7  # chance that a binding looks the same in both views
 # Objects in a scene; the middle sizes are where binding is learnt, the large ones are dear and teach little.
 SIZES = {1: 0.14, 2: 0.24, 3: 0.20, 4: 0.17, 5: 0.09, 6: 0.08, 8: 0.05, 10: 0.03}
@@ -44,12 +45,13 @@ class Scene(NamedTuple):
 def draw_scene(vocabulary: Vocabulary, seed: int, number: int, n_objects: int | None = None) -> Scene:
     """One scene without a held-out combination; colours that two attributes name never meet in a view.
 
-    n_objects: by default drawn from SIZES.
+    n_objects: by default drawn from SIZES. Raises ValueError for a vocabulary in which none is found.
     """
     generator = np.random.default_rng([seed, number])
     objects, attributes = list(vocabulary.objects), list(vocabulary.attributes)
     size = n_objects or int(generator.choice(list(SIZES), p=list(SIZES.values())))
-    while True:
+    size = min(size, len(objects), len(attributes))
+    for _ in range(ATTEMPTS):
         things = generator.choice(len(objects), size, replace=False)
         kinds = generator.choice(len(attributes), size, replace=False)
         bindings = [(attributes[kind], objects[thing]) for kind, thing in zip(kinds, things, strict=True)]
@@ -61,6 +63,9 @@ def draw_scene(vocabulary: Vocabulary, seed: int, number: int, n_objects: int | 
         kept = [look if generator.random() < SAME_LOOK else None for look in first]
         second = _looks(vocabulary, bindings, generator, kept)
         return Scene(bindings, [first, second or first])
+    raise ValueError(
+        f"no scene of {size} objects without a held-out combination was found; the vocabulary is too short"
+    )
 
 
 def _looks(
@@ -104,16 +109,16 @@ def token_labels(owners: np.ndarray, n_objects: int) -> np.ndarray:
 
 
 def render_nano_scenes(
-    vocabulary: Vocabulary, reliefs_path: Path, seed: int, shard: int, size: int, pixels: Path, table: Path
+    vocabulary: Vocabulary, reliefs_path: Path, seed: int, numbers: range, pixels: Path, table: Path
 ) -> None:
-    """Draws and renders the scenes of one shard: numbers shard * size to (shard + 1) * size - 1."""
+    """Draws and renders the scenes of these numbers, and writes both files."""
     reliefs = read_reliefs(reliefs_path)
     rows = []
     with written_whole(pixels) as temporary, temporary.open("wb") as file:
-        shape = (size, VIEWS, IMAGE_PX, IMAGE_PX, 3)
+        shape = (len(numbers), VIEWS, IMAGE_PX, IMAGE_PX, 3)
         header = {"descr": "|u1", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
-        for number in progress(range(shard * size, (shard + 1) * size), "scenes for nano", unit="scene"):
+        for number in progress(numbers, "scenes for nano", unit="scene"):
             scene = draw_scene(vocabulary, seed, number)
             labels = []
             for view in range(VIEWS):
@@ -122,12 +127,7 @@ def render_nano_scenes(
                 image, seen = render_view(scene, view, vocabulary, reliefs, layout_seed, flipped)
                 file.write(image.tobytes())
                 labels.append(seen.tolist())
-            rows.append(
-                {
-                    "scene": number,
-                    "attributes": [attribute for attribute, _ in scene.bindings],
-                    "objects": [thing for _, thing in scene.bindings],
-                    "tokens": labels,
-                }
-            )
+            attributes, objects = zip(*scene.bindings, strict=True)
+            row = {"scene": number, "attributes": list(attributes), "objects": list(objects), "tokens": labels}
+            rows.append(row)
     write_table(NANO_SCENES, rows, table)

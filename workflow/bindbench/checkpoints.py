@@ -17,7 +17,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load, save
 
-from ..files import canonical_json, sha256, write_bytes
+from .files import canonical_json, sha256, write_bytes
 
 KEPT = 2
 _NAME = re.compile(r"step-(\d+)-([0-9a-f]{64})\.safetensors")

@@ -1,0 +1,231 @@
+"""The nano embedder's pretraining: what its losses reward, that it learns, that a killed run goes on as the unbroken one."""
+
+import csv
+import json
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from bindbench.errors import UserError
+from bindbench.nano.combinations import is_held_out
+from bindbench.nano.forward import Forward
+from bindbench.nano.making import check, make_nano
+from bindbench.nano.pretraining import (
+    IGNORED,
+    Trainee,
+    Training,
+    contrast,
+    joint_loss,
+    pointing_loss,
+    pretrain,
+    rate_share,
+    read_data,
+    validate,
+    words_loss,
+)
+from bindbench.nano.texts import shuffled, with_one_replaced
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+
+@pytest.fixture(scope="session")
+def data(small, parts):
+    return read_data(small, parts["pixels"], parts["tables"], parts["triplets"][0])
+
+
+@pytest.fixture(scope="session")
+def held(small, parts):
+    return read_data(small, [parts["held"][0]], [parts["held"][1]], None)
+
+
+def test_contrast_is_the_cross_entropy_of_both_directions():
+    left = torch.nn.functional.normalize(torch.randn(4, 8, generator=torch.Generator().manual_seed(0)), dim=1)
+    right, others = left.flip(0), left[:2]
+    scores = (5 * left @ torch.cat([right, others]).T).numpy().astype(float)
+    forth = np.mean([np.log(np.exp(row).sum()) - row[i] for i, row in enumerate(scores)])
+    back = np.mean([np.log(np.exp(column).sum()) - column[i] for i, column in enumerate(scores[:, :4].T)])
+    assert contrast(torch.tensor(5.0), left, right, others).item() == pytest.approx((forth + back) / 2, rel=1e-5)
+
+
+def test_pointing_is_right_when_tokens_are_the_words(network, tokenizer, small):
+    passes, trainee = Forward(network, tokenizer), Trainee(network)
+    words = passes.word_vectors(list(small.objects)).detach()
+    objects, attributes = np.full((1, 25), IGNORED), np.full((1, 25), IGNORED)
+    objects[0, :5], attributes[0, :5] = [3, 1, 4, 1, 5], 2
+    seen = torch.zeros(1, 25, words.shape[1])
+    seen[0, :5] = 7 * words[[3, 1, 4, 1, 5]]
+    loss, _, right, _ = pointing_loss(trainee, passes, small, seen, (objects, attributes))
+    assert right == 1.0
+    seen[0, :5] = words[[3, 1, 4, 0, 0]]
+    worse, _, share, _ = pointing_loss(trainee, passes, small, seen, (objects, attributes))
+    assert share == pytest.approx(0.6) and worse > loss
+
+
+@hypothesis_settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 5))
+def test_a_replaced_caption_names_one_concept_that_the_scene_lacks(small, seed, size):
+    generator = np.random.default_rng(seed)
+    pairs = list(zip(list(small.attributes)[:size], list(small.objects)[:size], strict=True))
+    changed = with_one_replaced(pairs, small, generator)
+    assert sum(before != after for before, after in zip(pairs, changed, strict=True)) == 1
+    words = {word for pair in pairs for word in pair}
+    assert len({word for pair in changed for word in pair} - words) == 1, (
+        "never the scene's own concepts bound otherwise"
+    )
+    new = next(after for before, after in zip(pairs, changed, strict=True) if before != after)
+    assert not is_held_out(*new)
+    assert sorted(shuffled(pairs, generator)) == sorted(pairs)
+
+
+def test_the_rate_rises_stays_and_falls():
+    shares = [rate_share(step, 100, 10) for step in range(100)]
+    assert shares[0] == pytest.approx(0.1) and shares[9:50] == pytest.approx([1.0] * 41)
+    assert shares[75] == pytest.approx(0.5) and min(shares[10:]) >= 0.02
+    assert all(later <= earlier for earlier, later in pairwise(shares[50:]))
+
+
+def test_the_first_stage_trains_the_tower_and_the_words_alone(network, tokenizer, data, settings):
+    training = Training(Trainee(network), tokenizer, 1e-3, first_stage=True, compiled=False)
+    before = {name: weight.clone() for name, weight in training.weights.items()}
+    loss, _ = words_loss(training, data, settings, np.random.default_rng(0))
+    loss.backward()
+    training.step(1.0)
+    moved = {name for name, weight in training.weights.items() if not torch.equal(weight, before[name])}
+    assert any(name.startswith("model.visual.blocks") for name in moved) and "log_sharpness" in moved
+    assert "model.language_model.embed_tokens.weight" in moved
+    assert not any("language_model.layers" in name or "deepstack" in name or "retelling" in name for name in moved)
+
+
+def test_the_second_stage_trains_everything_that_the_passes_use(network, tokenizer, data, settings):
+    training = Training(Trainee(network), tokenizer, 1e-3, first_stage=False, compiled=False)
+    loss, logged = joint_loss(training, data, settings, np.random.default_rng(0))
+    loss.backward()
+    still = {name for name, weight in training.copies.items() if weight.grad is None}
+    assert all("bias" in name or "norm" in name for name in still), still
+    assert {"image_text", "captioning", "retelling", "sentences"} <= set(logged)
+    assert all(np.isfinite(logged[name]) for name in ("image_text", "captioning", "retelling"))
+
+
+def test_it_learns_what_it_is_shown(network, tokenizer, data, settings):
+    """Twenty steps on two scenes: the losses of naming them fall far."""
+    few = replace(data, pairs=data.pairs[:4], tokens=data.tokens[:4])
+    training = Training(Trainee(network), tokenizer, 3e-3, first_stage=False, compiled=False)
+    seen = []
+    for step in range(25):
+        loss, logged = joint_loss(training, few, settings, np.random.default_rng(step))
+        loss.backward()
+        training.step(1.0)
+        seen.append(logged)
+    for name in ("captioning", "retelling", "words"):
+        first, last = (np.mean([row[name] for row in part]) for part in (seen[:3], seen[-3:]))
+        assert last < 0.7 * first, name
+
+
+def test_validation_counts_what_is_closest(tokenizer, held, small, monkeypatch):
+    """With vectors that are sets of bindings, everything is right; with bags of words, binding is not."""
+
+    class Passes:
+        def __init__(self, binding: bool):
+            self.binding = binding
+
+        def vector(self, pairs):
+            vector = torch.zeros(len(small.attributes) * len(small.objects) + 100)
+            for attribute, thing in pairs:
+                a, o = list(small.attributes).index(attribute), list(small.objects).index(thing)
+                places = [a * len(small.objects) + o] if self.binding else [-1 - a, -50 - o]
+                vector[places] += 1
+            return vector / vector.norm()
+
+        def embed_texts(self, texts):
+            return torch.stack(
+                [self.vector([tuple(phrase.split(" ", 2)[1:]) for phrase in text.split(" and ")]) for text in texts]
+            )
+
+        def embed_images(self, pixels):
+            return torch.stack([self.vector(held.pairs[int(image[0, 0, 0])]) for image in pixels])
+
+    numbered = [np.zeros((len(held), 2, 1, 1, 3), np.uint8)]
+    numbered[0][:, :, 0, 0, 0] = np.arange(len(held))[:, None]
+    marked = replace(held, shards=numbered)
+    assert validate(Passes(binding=True), marked, 0) == {"single_object": 1.0, "binding": 1.0}
+    bag = validate(Passes(binding=False), marked, 0)
+    assert bag["single_object"] == 1.0 and bag["binding"] == 0.0, "a tie is wrong"
+
+
+def run_in(folder, small, settings, parts):
+    torch.set_num_threads(1)
+    held = parts["held"]
+    make_nano(small, settings, parts["pixels"], parts["tables"], *held, parts["triplets"][0], folder, threads=1)
+
+
+@pytest.fixture(scope="session")
+def made(small, settings, parts, tmp_path_factory, one_thread, monkeypatch_session=None):
+    folder = tmp_path_factory.mktemp("made")
+    os.environ["PATH"], path = "", os.environ["PATH"]  # no C++ compiler: compiling would take a minute
+    try:
+        run_in(folder, small, settings, parts)
+    finally:
+        os.environ["PATH"] = path
+    return folder
+
+
+def test_a_run_writes_weights_curves_record_and_card(made, settings, held):
+    record = json.loads((made / "record.json").read_text())
+    assert record["settings"] == settings.model_dump(mode="json")
+    assert record["scenes"] == 24 and record["compiled"] is False
+    rows = list(csv.DictReader((made / "log.csv").open()))
+    assert [(row["stage"], int(row["step"])) for row in rows] == [
+        *(("words", step) for step in (2, 4, 6)),
+        *(("joint", step) for step in (2, 4)),
+    ]
+    assert all(float(row["binding"]) <= 1 for row in rows if row["stage"] == "joint")
+    assert check(made / "model", held, record["check"]["scenes"]) == record["check"]
+    card = (made / "model/README.md").read_text()
+    assert f"{100 * record['check']['binding']:.1f} %" in card and "were never shown" in card
+
+
+def _killed(folder, small, settings, parts):
+    os.environ["PATH"] = ""
+    run_in(folder, small, settings.model_copy(update={"checkpoint_minutes": 1e-9}), parts)
+
+
+def test_a_killed_run_goes_on_and_ends_the_same(made, small, settings, parts, tmp_path):
+    process = multiprocessing.get_context("spawn").Process(target=_killed, args=(tmp_path, small, settings, parts))
+    process.start()
+    limit = time.monotonic() + 300
+    while len(list(tmp_path.glob("checkpoints/*/step-*"))) < 2 and time.monotonic() < limit and process.is_alive():
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert not (tmp_path / "record.json").exists(), "it was killed before its end"
+    os.environ["PATH"], path = "", os.environ["PATH"]
+    try:
+        run_in(tmp_path, small, settings, parts)
+    finally:
+        os.environ["PATH"] = path
+    first, second = (load_file(folder / "model/model.safetensors") for folder in (made, tmp_path))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_loss_that_is_not_a_number_is_one_line(network, tokenizer, data, held, settings, tmp_path):
+    with torch.no_grad():
+        network.visual.patch_embed.proj.weight.fill_(float("nan"))
+    with pytest.raises(UserError, match=r"step 1 \(words\) is not a number; lower words_rate"):
+        pretrain(Trainee(network), tokenizer, data, held, settings, {}, tmp_path, False)
+
+
+def test_other_joint_settings_keep_the_first_stage(made, small, settings, parts, tmp_path):
+    from bindbench.nano.pretraining import _trained_by
+
+    changed = settings.model_copy(update={"joint_steps": 9, "retelling_weight": 0.0, "log_every": 3})
+    assert _trained_by(changed, "words") == _trained_by(settings, "words")
+    assert _trained_by(changed, "joint") != _trained_by(settings, "joint")
+    assert _trained_by(settings.model_copy(update={"seed": 1}), "words") != _trained_by(settings, "words")
