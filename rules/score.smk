@@ -72,6 +72,7 @@ rule tabulate_saber:
                     "differences",
                     "gains",
                     "by_category",
+                    "by_combination",
                     "by_candidate_kind",
                     "containment",
                     "top_four",

@@ -42,7 +42,7 @@ def planned(*arguments, directory: Path, **options) -> set[str]:
     jobs = set()
     for name, rest in re.findall(r"python -m bindbench ([a-z0-9-]+)(.*)", done.stdout + done.stderr):
         wildcards = re.findall(
-            r"--(?:construction|shard|model) (\S+)|/(?:saber|triplets)/scores/([^/ ]+)\.parquet 2>", rest
+            r"--(?:construction|shard|model) (\S+)|/(?:saber|triplets|single_objects)/scores/([^/ ]+)\.parquet 2>", rest
         )
         jobs.add(" ".join([name.replace("-", "_"), *(part for groups in wildcards for part in groups if part)]))
     return jobs

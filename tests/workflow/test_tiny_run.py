@@ -25,6 +25,7 @@ TABLES = (
     "table19",
     "differences",
     "by_category",
+    "by_combination",
     "by_candidate_kind",
     "containment",
     "top_four",

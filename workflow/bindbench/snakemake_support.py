@@ -197,6 +197,46 @@ def measured_bases(settings: Config) -> dict[str, str]:
     return {model: base for model, base in bases.items() if base in settings.models}
 
 
+def single_object_models(settings: Config) -> list[str]:
+    """The models that name single objects: those that read both images and texts, in the order of the tables."""
+    return [model for model in settings.models if {"text", "image"} <= set(settings.entry_of(model).modalities)]
+
+
+def names_single_objects(settings: Config) -> bool:
+    """Whether a full run measures single objects: a model can, and the embedded renderer, which always draws them, knows the
+    vocabulary.
+    """
+    lists, default = settings.vocabulary, Vocabulary()
+    drawn = settings.scenes.renderer == "builtin" or (lists.attributes, lists.palette) == (
+        default.attributes,
+        default.palette,
+    )
+    return bool(single_object_models(settings)) and drawn
+
+
+def single_object_bases(settings: Config) -> dict[str, str]:
+    """Of each finetuned model that names single objects its base, where that is measured, too."""
+    models = single_object_models(settings)
+    return {model: base for model, base in measured_bases(settings).items() if model in models}
+
+
+def single_object_scenes(settings: Config) -> dict:
+    """What the embedded renderer reads of section scenes."""
+    return settings.scenes.model_dump(mode="json", include={"image_px", "seed", "flip_probability", "shard_size"})
+
+
+def single_object_shards(settings: Config) -> int:
+    """Jobs that the images of single objects are divided into."""
+    return -(-(settings.single_objects.seen + settings.single_objects.held_out) // settings.scenes.shard_size)
+
+
+def settings_behind_single_objects(settings: Config) -> dict:
+    """Every section that shapes the table of single objects; of the embedders those that stand in it."""
+    behind = settings.model_dump(mode="json", include={"vocabulary", "single_objects", "tables"})
+    behind |= {"scenes": single_object_scenes(settings)}
+    return behind | models_section(settings, single_object_models(settings))
+
+
 def text_models(settings: Config) -> list[str]:
     """The models that read text, in the order of the tables."""
     return [model for model in settings.models if "text" in settings.entry_of(model).modalities]

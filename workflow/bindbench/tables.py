@@ -251,6 +251,48 @@ TRIPLET_SCORES = Table(
 )
 
 
+PHRASES = Table(
+    "single_objects/phrases",
+    ("phrase",),
+    (
+        Column("phrase", pa.string(), "id"),
+        Column("attribute", pa.string(), "base form"),
+        Column("object", pa.string(), "name"),
+        Column("caption", pa.string(), "text form (A.3)"),
+    ),
+)
+
+
+def phrase_id(attribute: str, thing: str) -> str:
+    """Id of the phrase of one combination; no name of a vocabulary has the stroke."""
+    return f"{attribute}/{thing}"
+
+
+SINGLE_OBJECTS = Table(
+    "single_objects/scenes",
+    ("scene",),
+    (
+        Column("scene", pa.string(), "id"),
+        Column("held_out", pa.bool_(), "the combination was held out of the pretraining of the nano embedder"),
+        Column("bindings", pa.list_(BINDING), "the one attribute-object pair"),
+        Column("generation_caption", pa.string(), "generation form (A.3): what the image shows"),
+    ),
+)
+
+NAMINGS = Table(
+    "single_objects/scores",
+    ("scene",),
+    (
+        Column("scene", pa.string(), "id"),
+        Column("held_out", pa.bool_(), "the combination was held out of the pretraining of the nano embedder"),
+        Column("rank", pa.int32(), "of the scene's own phrase among all phrases, ties against the model"),
+        Column("object_right", pa.bool_(), "the best phrase of its object is strictly above those of other objects"),
+        Column("attribute_right", pa.bool_(), "the best phrase of its attribute is strictly above those of others"),
+        Column("nearest", pa.string(), "id of the closest phrase; of equally close ones the first"),
+    ),
+)
+
+
 NANO_SCENES = Table(
     "nano/scenes",
     ("scene",),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bindbench.config.scoring import Tables
 from bindbench.errors import UserError
+from bindbench.nano.combinations import any_held_out
 from bindbench.saber.scoring import score_saber
 from bindbench.saber.tabulate import tabulate_saber
 from bindbench.tables import PAIRINGS, SCORES, read_table, write_table
@@ -29,7 +30,7 @@ VOCABULARY = Vocabulary(
 )
 TABLES = (
     *("table2", "table17", "table18", "table19", "differences"),
-    *("by_category", "by_candidate_kind", "containment", "top_four"),
+    *("by_category", "by_combination", "by_candidate_kind", "containment", "top_four"),
 )
 
 
@@ -178,6 +179,27 @@ def test_question_weighs_in_a_category_by_its_share_of_bindings(measured):
     cells = row(tables["by_category"], model="noise", pairing="text_text", category="warm")
     assert float(cells["value"]) == pytest.approx(100 * np.mean(by_n), abs=0.01)
     assert int(cells["n_questions"]) == (table.weight > 0).sum()
+
+
+def test_questions_with_a_held_out_combination_stand_apart(measured):
+    _, scores, tables = measured
+    table = read_table(SCORES, scores["noise"]).to_pandas()
+    table = table[table.pairing == "image_text"].set_index("question")
+    _, scenes = tiny_saber(independent=8, nested=6)
+    held_out = {
+        s["question"]: any_held_out((b["attribute"], b["object"]) for b in s["bindings"])
+        for s in scenes
+        if s["role"] == "query"
+    }
+    table["held_out"] = [held_out[q] for q in table.index]
+    total = 0
+    for name, part in (("seen", table[~table.held_out]), ("held_out", table[table.held_out])):
+        cells = row(tables["by_combination"], model="noise", pairing="image_text", combinations=name)
+        assert float(cells["value"]) == pytest.approx(100 * part.groupby("n_objects").correct.mean().mean(), abs=0.01)
+        assert float(cells["low"]) <= float(cells["value"]) <= float(cells["high"])
+        assert int(cells["n_questions"]) == len(part) > 5
+        total += len(part)
+    assert total == len(table)
 
 
 def test_candidate_kinds_are_compared_one_by_one(measured):

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from ..config.scoring import Tables
 from ..errors import UserError
 from ..files import csv_text, write_text
+from ..nano.combinations import any_held_out
 from ..statistics import (
     Bootstrap,
     Estimate,
@@ -37,6 +38,7 @@ MEAN = "mean"  # name of the mean over the four pairings
 COLUMNS = (*PAIRINGS, MEAN)
 CHANCE_ROW = "chance"
 CANDIDATE_KINDS = ("attribute_swap", "object_swap", "joint_swap", "replacement")
+COMBINATIONS = ("seen", "held_out")
 CONTAINMENT = {
     "subset_above_exact": "subset_exact_pairs",
     "subset_above_superset": "subset_superset_pairs",
@@ -104,6 +106,7 @@ def tabulate_saber(
         "differences": differences(data, samples, settings),
         "gains": gain_rows(data, gained),
         "by_category": by_category(data, scene_rows, vocabulary, settings),
+        "by_combination": by_combination(data, scene_rows, settings),
         "by_candidate_kind": by_candidate_kind(data, scene_rows, settings),
         "containment": containment(data, settings),
         "top_four": top_four(data, settings),
@@ -322,6 +325,20 @@ def by_category(data: Scores, scene_rows: list[dict], vocabulary: Vocabulary, se
             shares[row_of[scene["question"]], categories.index(category)] += 1 / len(scene["bindings"])
     values = np.repeat(data.columns["correct"][:, None], len(categories), axis=1)
     return _breakdown(data, "category", categories, values, shares, settings)
+
+
+def by_combination(data: Scores, scene_rows: list[dict], settings: Tables):
+    """Multiple-choice accuracy of questions whose query holds no combination that was held out of the pretraining of the nano
+    embedder, and of those whose query holds one or more.
+    """
+    row_of = {question: row for row, question in enumerate(data.questions)}
+    weights = np.zeros((len(data.questions), len(COMBINATIONS)))
+    for scene in scene_rows:
+        if scene["role"] == "query":
+            pairs = [(binding["attribute"], binding["object"]) for binding in scene["bindings"]]
+            weights[row_of[scene["question"]], int(any_held_out(pairs))] = 1
+    values = np.repeat(data.columns["correct"][:, None], len(COMBINATIONS), axis=1)
+    return _breakdown(data, "combinations", COMBINATIONS, values, weights, settings)
 
 
 def by_candidate_kind(data: Scores, scene_rows: list[dict], settings: Tables):
