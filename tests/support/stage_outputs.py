@@ -27,13 +27,17 @@ from bindbench.tables import (  # noqa: E402
     ATTENTION_MARGINS,
     IMAGE_TRIPLETS,
     IMAGES,
+    NAMINGS,
+    PHRASES,
     QUESTIONS,
     SCENES,
     SCORES,
+    SINGLE_OBJECTS,
     TEXT_SETS,
     TRIPLET_SCORES,
     TRIPLETS,
     embeddings_table,
+    phrase_id,
     read_table,
     write_table,
 )
@@ -59,6 +63,8 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "embedding": {"numbers": _embedding(scenes, folder)},
         "scoring": {"numbers": _scoring(folder)},
         "tables": {"digest": _tables(vocabulary, folder)},
+        "single_objects": {"digest": _single_objects(vocabulary, folder)},
+        "single_object_scores": {"digest": _single_object_scores(folder)},
         "figures": {"digest": _figures(folder)},
         "triplets": {"digest": _triplets(folder)},
         "triplet_splits": {"digest": _triplet_splits(vocabulary, folder)},
@@ -181,6 +187,39 @@ def _tables(vocabulary, folder: Path) -> str:
     settings = Tables(bootstrap_samples=100)
     tabulate_saber({"fixed": folder / "scores.parquet"}, *paths, vocabulary, settings, reference, folder / "tables")
     return sha256("".join(path.read_text() for path in sorted((folder / "tables").iterdir())))
+
+
+def _single_objects(vocabulary, folder: Path) -> str:
+    from bindbench.config.single_objects import SingleObjects
+    from bindbench.saber.single_objects import write_single_objects
+
+    paths = folder / "single_scenes.parquet", folder / "phrases.parquet"
+    write_single_objects(vocabulary, SingleObjects(seen=12, held_out=8), *paths)
+    tables = zip((SINGLE_OBJECTS, PHRASES), paths, strict=True)
+    return sha256(canonical_json([read_table(table, path).to_pylist() for table, path in tables]))
+
+
+def _single_object_scores(folder: Path) -> str:
+    """Vectors of whole numbers, half of the images next to their phrase: no machine's rounding decides anything."""
+    from bindbench.saber.naming import score_single_objects, tabulate_single_objects
+
+    scenes = read_table(SINGLE_OBJECTS, folder / "single_scenes.parquet").to_pylist()
+    phrases = read_table(PHRASES, folder / "phrases.parquet")["phrase"].to_pylist()
+    generator = np.random.Generator(np.random.PCG64(6))
+    text = generator.choice([-1.0, 1.0], (len(phrases), 16)).astype(np.float32)
+    own = [phrases.index(phrase_id(b["attribute"], b["object"])) for (b,) in (scene["bindings"] for scene in scenes)]
+    image = np.where(np.arange(len(own))[:, None] % 2, text[own], text[::-1][own])
+    paths = [folder / f"single_{kind}.parquet" for kind in ("text", "image", "scores")]
+    for path, items, vectors in ((paths[0], phrases, text), (paths[1], [row["scene"] for row in scenes], image)):
+        rows = [{"item": item, "embedding": vector / 4} for item, vector in zip(items, vectors, strict=True)]
+        write_table(embeddings_table(16), rows, path)
+    score_single_objects(folder / "single_scenes.parquet", folder / "phrases.parquet", *paths)
+    settings, bases = Tables(bootstrap_samples=100), {"tuned": "base"}
+    scores = dict.fromkeys(("base", "tuned"), paths[2])
+    tabulate_single_objects(scores, folder / "phrases.parquet", settings, bases, folder / "single_objects.csv")
+    return sha256(
+        canonical_json(read_table(NAMINGS, paths[2]).to_pylist()) + (folder / "single_objects.csv").read_text()
+    )
 
 
 def _figures(folder: Path) -> str:

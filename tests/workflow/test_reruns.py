@@ -35,6 +35,15 @@ def attention(*models) -> set[str]:
     return {f"measure_attention {model}" for model in read} | {"tabulate_attention", "plot_attention"}
 
 
+def single_objects(*models) -> set[str]:
+    """Naming of single objects by those of the models that read images and texts, and the table."""
+    both = [model for model in models if len(TINY.embedders[model].modalities) == 2]
+    return {f"{job}_single_objects {model}" for model in both for job in ("embed", "score")} | {
+        "tabulate_single_objects"
+    }
+
+
+SINGLE_OBJECTS = {"render_single_objects 0000"} | single_objects(*TINY.models)
 ALL_SHARDS = {
     f"write_triplets {name} {shard:04d}" for name, sizes in triplet_shards(TINY).items() for shard in range(len(sizes))
 }
@@ -49,11 +58,12 @@ FROM_RENDERING = SHARDS | {"draw_contact_sheet"} | embeds(*TINY.models, modaliti
 FROM_QUESTIONS = (
     {"sample_questions", "draw_contact_sheet"} | SHARDS | embeds(*TINY.models) | TABLES | attention(*TINY.models)
 )
-FROM_VOCABULARY = FROM_QUESTIONS | {"build_reliefs", "select_triplets", "card_triplets"}
+FROM_SAMPLING = {"sample_single_objects"} | SINGLE_OBJECTS
+FROM_VOCABULARY = FROM_QUESTIONS | {"build_reliefs", "select_triplets", "card_triplets"} | FROM_SAMPLING
 
-FROM_NANO = embeds("nano") | triplets("nano") | attention("nano") | TABLES
+FROM_NANO = embeds("nano") | triplets("nano") | attention("nano") | single_objects("nano") | TABLES
 FROM_FIGURES = {"plot_saber", "plot_attention", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}
-FROM_INTERVALS = {"tabulate_saber", "plot_saber", "tabulate_triplets"} | attention()
+FROM_INTERVALS = {"tabulate_saber", "plot_saber", "tabulate_triplets"} | attention() | single_objects()
 
 # A leaf, another value, and what must run.
 CASES = {
@@ -68,10 +78,13 @@ CASES = {
     "scenes.renderer": ("builtin", set()),  # the only one
     "scenes.model": ("another", FROM_RENDERING),
     "scenes.quality": ("low", FROM_RENDERING),
-    "scenes.image_px": (200, FROM_RENDERING),
-    "scenes.seed": (1, FROM_RENDERING),
-    "scenes.flip_probability": (0.25, FROM_RENDERING),
-    "scenes.shard_size": (61, FROM_RENDERING),
+    "scenes.image_px": (200, FROM_RENDERING | SINGLE_OBJECTS),
+    "scenes.seed": (1, FROM_RENDERING | SINGLE_OBJECTS),
+    "scenes.flip_probability": (0.25, FROM_RENDERING | SINGLE_OBJECTS),
+    "scenes.shard_size": (61, FROM_RENDERING | SINGLE_OBJECTS),
+    "single_objects.seen": (13, FROM_SAMPLING),
+    "single_objects.held_out": (7, FROM_SAMPLING),
+    "single_objects.seed": (1, FROM_SAMPLING),
     "models": (["nano", "minilm"], TABLES | {"tabulate_triplets"}),
     "screening.journal": ("elsewhere.jsonl", set()),  # nobody has judged anything yet
     "screening.require_verdict": (True, set()),  # the embedded renderer's scenes count as accepted

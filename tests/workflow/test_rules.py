@@ -66,7 +66,7 @@ def test_shards_cover_every_scene(tmp_path):
     config = tmp_path / "c.yaml"
     config.write_text("questions: {object_counts: [2, 3], independent: 3, nested: 1}\nscenes: {shard_size: 15}\n")
     jobs = planned("all", directory=tmp_path, config=config)
-    assert {job for job in jobs if job.startswith("render")} == {
+    assert {job for job in jobs if job.startswith("render_scenes")} == {
         f"render_scenes {i:04d}" for i in range(3)
     }  # 40 images
 

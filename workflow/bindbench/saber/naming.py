@@ -138,9 +138,9 @@ def read_namings(scores: dict[str, Path]) -> tuple[np.ndarray, np.ndarray]:
 
     Raises UserError when the models named different images.
     """
-    tables = {path: read_table(NAMINGS, path) for path in scores.values()}
-    (first, reference), *_ = tables.items()
-    for path, table in tables.items():
+    tables = [(path, read_table(NAMINGS, path)) for path in scores.values()]
+    first, reference = tables[0]
+    for path, table in tables:
         if table.select(["scene", "held_out"]) != reference.select(["scene", "held_out"]):
             raise UserError(f"{path}: scores of other images than {first}; delete both and run again")
     values = [
@@ -151,7 +151,7 @@ def read_namings(scores: dict[str, Path]) -> tuple[np.ndarray, np.ndarray]:
             ],
             axis=1,
         )
-        for table in tables.values()
+        for _, table in tables
     ]
     return reference["held_out"].cast("int64").to_numpy(), np.stack(values, axis=1)
 
