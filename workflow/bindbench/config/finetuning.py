@@ -100,12 +100,29 @@ def _not_scaled(name: str) -> str:
     return name
 
 
+# The run of the default tables: small enough for two cores, at the rate of a small model (the paper's 5e-5 is for 64,000
+# examples and 8 B parameters).
+DEFAULT_RUNS = {"nano-lora": Run(base="nano", examples=4000, learning_rate=2e-3, batch_size=16)}
+
+
 class Finetuning(Section):
     """Named runs. A run's name is the name of the embedder that it makes."""
 
     runs: dict[Annotated[EmbedderName, AfterValidator(_not_scaled)], Run] = Field(
-        default_factory=dict, description="Runs by name: each makes an adapter, and one that LiNeS has scaled."
+        DEFAULT_RUNS,
+        description="Runs by name: each makes an adapter, and one that LiNeS has scaled. Trained once `models` asks for them.",
     )
+
+    @field_validator("runs", mode="before")
+    @classmethod
+    def _over_the_defaults(cls, given):
+        """A given run changes single keys of the default one of its name; the other defaults stay."""
+        if not isinstance(given, dict):
+            return given
+        runs = {name: run.model_dump(exclude_unset=True) for name, run in DEFAULT_RUNS.items()}
+        for name, run in given.items():
+            runs[name] = {**runs.get(name, {}), **run} if isinstance(run, dict) else run
+        return runs
 
     @field_validator("runs")
     @classmethod
