@@ -17,15 +17,28 @@ class Embedder(Section):
         "sentence-transformers",
         description=(
             "sentence-transformers loads whatever it can (Qwen3-VL-Embedding, CLIP, SigLIP, BERT kinds ...); open_clip the "
-            "checkpoints that only it has; the others are packages that carry their weights."
+            "checkpoints that only it has; the others are packages that carry their weights. A key that a loader cannot heed is "
+            "refused once the model is loaded: minilm takes no path, revision, min_pixels, max_pixels; wordllama and "
+            "efficientnet-lite0 none of these nor instruction, attention, max_tokens, adapter; open_clip no instruction, "
+            "attention, min_pixels, max_pixels, max_tokens, adapter."
         ),
     )
-    path: str | None = Field(None, description="A folder, or an id on the hub; open_clip: architecture or hf-hub: id.")
+    path: str | None = Field(
+        None,
+        description="A folder, or an id on the hub. A folder that exists is taken; what begins with a dot, slash or ~ or has "
+        "two slashes or more must be one; the rest is an id (NAME or OWNER/NAME). open_clip: a folder, the name of an "
+        "architecture, or hf-hub:OWNER/NAME.",
+    )
     revision: str | None = Field(
-        None, description="Commit of the hub's repository; open_clip: the pretrained tag or a weights file."
+        None,
+        description="Commit of the hub's repository; empty: its main branch. open_clip: the pretrained tag of the architecture, "
+        "or a file of weights; needed there. Refused for a folder and for hf-hub:.",
     )
     modalities: tuple[Modality, ...] = Field(
-        ("text", "image"), min_length=1, description="What it embeds; the cells of the other modality stay empty."
+        ("text", "image"),
+        min_length=1,
+        description="What it embeds; the cells of the other modality stay empty. minilm and wordllama: [text]; "
+        "efficientnet-lite0: [image].",
     )
     instruction: str | None = Field(
         None, description="System message of instructed models, the same for queries and candidates; empty: none."
@@ -38,11 +51,18 @@ class Embedder(Section):
     )
     min_pixels: int | None = Field(None, ge=1, description="Smallest image area that the processor keeps, in pixels.")
     max_pixels: int | None = Field(None, ge=1, description="Largest image area that the processor keeps, in pixels.")
-    max_tokens: int | None = Field(None, ge=8, description="Longer texts are cut; empty: the model's own limit.")
+    max_tokens: int | None = Field(
+        None,
+        ge=8,
+        description="Longer texts are cut; empty: the model's own limit. How many were cut stands in the record beside the "
+        "embeddings.",
+    )
     dimensions: int | None = Field(
         None, ge=1, description="Keep the first so many dimensions (Matryoshka), then normalise."
     )
-    adapter: str | None = Field(None, description="Folder or hub id of a PEFT adapter on top of the model.")
+    adapter: str | None = Field(
+        None, description="Folder or hub id, told apart as in path, of a PEFT adapter on top of the model."
+    )
     trust_remote_code: bool = Field(
         False, description="Runs code that comes with the checkpoint: only for sources you trust."
     )

@@ -48,7 +48,11 @@ class Run(Section):
     )
     examples: int | None = Field(None, ge=1, description="Examples drawn from it; empty: all.")
     epochs: int = Field(1, ge=1, description="Passes over them.")
-    rank: int = Field(4, ge=1, description="LoRA's r.")
+    rank: int = Field(
+        4,
+        ge=1,
+        description="LoRA's r; at most the smallest dimension of the base's attention projections, checked once it is loaded.",
+    )
     alpha: float = Field(4, gt=0, description="LoRA's alpha: the update is scaled by alpha / rank.")
     margin: float = Field(0.05, gt=0, le=2, description="Of the hinge triplet loss, in cosine similarity.")
     learning_rate: float = Field(5e-5, gt=0, description="Of AdamW, constant.")
@@ -63,7 +67,12 @@ class Run(Section):
         False, description="Computes activations again in the backward pass: less memory, more time."
     )
     seed: int = Field(0, ge=0, description="Draws the examples, their order and the adapter's first weights.")
-    validation_examples: int = Field(500, ge=1, description="Examples drawn from the validation split.")
+    validation_examples: int = Field(
+        500,
+        ge=1,
+        description="Examples drawn from the validation split, or from that of image_triplets where the run learns images; all "
+        "of them where there are fewer.",
+    )
     validate_every: int = Field(200, ge=0, description="Steps between validations; 0: before and after only.")
     checkpoint_minutes: float = Field(5, gt=0, description="A killed run loses at most so many minutes of work.")
     lines_alpha: LinesAlpha = Field(

@@ -60,7 +60,7 @@ class Config(Section):
     attention: Attention = Field(
         default_factory=Attention, description="Analysis of the attention between attributes and objects (C.3)."
     )
-    tables: Tables = Field(default_factory=Tables, description="Intervals.")
+    tables: Tables = Field(default_factory=Tables, description="Intervals around the means: every mean has one.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
     services: Services = Field(
         default_factory=Services,

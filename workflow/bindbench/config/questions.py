@@ -15,13 +15,15 @@ class Vocabulary(Section):
 
     objects: str = Field(
         "resources/vocabulary/objects.csv",
-        description="CSV with the columns object, group, shape; the default has 232 objects.",
+        description="CSV with the columns object, group, shape (noto:NAME, own:NAME or the path of an SVG file); the default "
+        "has 232 objects.",
     )
     attributes: str = Field(
         "resources/vocabulary/attributes.csv",
         description=(
             "CSV with the columns attribute, type (standalone, single-color, two-color, fixed-variant), category, "
-            "template, variants (between vertical bars), material; the default has 50 attributes."
+            "template, variants (between vertical bars), material; the default has 50 attributes. The embedded "
+            "renderer knows the materials of the default file and no others."
         ),
     )
     palette: tuple[str, ...] = Field(
@@ -62,7 +64,8 @@ class Questions(Section):
     min_moved: int = Field(
         2,
         ge=2,
-        description="Least number of query bindings that an attribute, object or joint swap must break (2: any).",
+        description="Least number of the query's bindings that an attribute, object or joint swap must break. Every swap breaks "
+        "two at least, so 2 excludes none.",
     )
 
     @field_validator("object_counts")

@@ -8,11 +8,11 @@ from .base import Section
 class Tables(Section):
     """Intervals (every mean comes with one)."""
 
-    confidence: float = Field(0.95, ge=0.5, lt=1, description="Of the intervals.")
+    confidence: float = Field(0.95, ge=0.5, lt=1, description="Confidence level of the intervals.")
     bootstrap_samples: int = Field(
         2000, ge=100, le=100_000, description="Resamples of the questions; chains are drawn whole."
     )
-    seed: int = Field(0, ge=0, description="Of the bootstrap.")
+    seed: int = Field(0, ge=0, description="Draws the resamples.")
 
 
 class Figures(Section):

@@ -11,8 +11,8 @@ class Screening(Section):
     journal: str = Field(
         "screening/saber.jsonl",
         min_length=1,
-        description="Append-only file of the verdicts, relative to the working directory; not in results/, which may be "
-        "deleted. `python -m bindbench review-scenes` fills it.",
+        description="Append-only file of the verdicts; not in results/, which may be deleted. `python -m bindbench "
+        "review-scenes` fills it.",
     )
     require_verdict: bool = Field(
         False,

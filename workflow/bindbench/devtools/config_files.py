@@ -86,10 +86,18 @@ def readme() -> str:
         "",
         "Generated from the models in `workflow/bindbench/config`; `make generated` writes it.",
         "",
-        "`config/config.yaml` holds the defaults and is always read. Put your changes into a file of your own and pass it:",
+        "`config/config.yaml` holds the defaults. It is read if it lies in the working directory; elsewhere (`--directory`) the",
+        "built-in defaults hold, which are its values until you edit it. Put your changes into a file of your own and pass it:",
         "`snakemake --cores 8 results/saber_table2.csv --configfile my.yaml`. Sections are merged, lists are replaced.",
-        "Several files may follow one `--configfile`; later ones win. (`--config` on the command line is safe for top-level",
-        "values only.)",
+        "Several files may follow one `--configfile`; later ones win.",
+        "",
+        "`--config` on the command line is safe for `'models=[nano,minilm]'` alone. Inside a section, as in",
+        "`'scenes={image_px: 128}'`, every value arrives as text: numbers, true and false are read back, but null becomes the",
+        "word null, which is refused for a number and taken for a text. `scenes.image_px=128` is refused.",
+        "",
+        "Relative paths are sought in the working directory and then in the repository, never beside the config file: the lists",
+        "of `vocabulary` and the SVG files that they name, `triplets.generation.resources`, and `path`, `revision` and `adapter`",
+        "of an embedder where they name files. `screening.journal` and `services.store` lie in the working directory alone.",
         "",
         "| file | what it is |",
         "|---|---|",
@@ -98,20 +106,23 @@ def readme() -> str:
         "| `ablations.yaml` | MiniLM and nano finetuned, every ablation as a run (`make ablations`); CPU only, some hours |",
         "| `paper.yaml` | the paper's images (paid), triplets (Gemma 4), embedders and finetuning; needs keys, a GPU, the hub |",
         "",
-        "Changing a value runs exactly the stages again that read its section, and what follows from them. Threads, memory, GPUs",
-        "and partitions are not here: they belong to `profiles/`. API keys come from the environment and never stand in a config.",
+        "Changing a value runs exactly the stages again that read it, and what follows from them. Threads, memory, GPUs and",
+        "partitions are not here: they belong to `profiles/`. API keys come from the environment and never stand in a config:",
+        "`OPENAI_API_KEY`, `GEMINI_API_KEY` (or `GOOGLE_API_KEY`), and `BINDBENCH_SERVER_KEY` for `services.servers`.",
         "",
         "A fault is reported in one line, with exit code 2: `my.yaml: scenes.image_px: must be >= 64 (got 10)`.",
         "Name the target before `--configfile`, which takes every word after it for a file. A file that is missing or no YAML at",
         "all is met by Snakemake before us, with its own words; `check-config` below tells it in one line.",
-        "`python -m bindbench check-config config/config.yaml my.yaml` checks without running anything.",
+        "`python -m bindbench check-config config/config.yaml my.yaml` checks without running anything. It reads the files that",
+        "you name and no others: name `config/config.yaml` first, as Snakemake reads it first.",
     ]
     for name, field in Config.model_fields.items():
-        parts += ["", f"## {name}", "", field.description, ""]
+        parts += ["", f"## {name}", ""]
         model = _section(field)
-        if model is None:
+        if model is None:  # its only row has the description
             parts += _table({name: field}, {name: getattr(Config(), name)})
             continue
+        parts += [field.description, ""]
         if typing.get_origin(field.annotation) is dict:
             names = ", ".join(f"`{key}`" for key in getattr(Config(), name)) or "none"
             parts += [f"Keys are names of your choice; {names} are there by default. Each entry has:", ""]
@@ -149,19 +160,24 @@ def _table(fields: dict[str, FieldInfo], defaults: dict) -> list[str]:
 
 
 def _type(field: FieldInfo) -> str:
-    limits = [
-        f"{sign} {getattr(item, name):g}"
-        for item in field.metadata
+    return ", ".join([_type_name(field.annotation), *_limits(field.metadata)])
+
+
+def _limits(metadata) -> list[str]:
+    return [
+        f"{sign} {getattr(item, name):.15g}"
+        for item in metadata
         for name, sign in (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
         if getattr(item, name, None) is not None
     ]
-    return ", ".join([_type_name(field.annotation), *limits])
 
 
 def _type_name(annotation) -> str:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return _type_name(arguments[0])
+        given = [part for item in arguments[1:] for part in (item.metadata if isinstance(item, FieldInfo) else [item])]
+        limits = ", ".join(_limits(given))
+        return _type_name(arguments[0]) + (f" ({limits})" if limits else "")
     if origin is typing.Literal:
         return " or ".join(f"`{value}`" for value in arguments)
     if origin in (types.UnionType, typing.Union):
