@@ -119,7 +119,8 @@ class Finetuning(Section):
 
     runs: dict[Annotated[EmbedderName, AfterValidator(_not_scaled)], Run] = Field(
         DEFAULT_RUNS,
-        description="Runs by name: each makes an adapter, and one that LiNeS has scaled. Trained once `models` asks for them.",
+        description="Runs by name: each makes an adapter, and one that LiNeS has scaled. Trained once `models` asks for them. A "
+        "given entry changes single keys of the default one of its name.",
     )
 
     @field_validator("runs", mode="before")

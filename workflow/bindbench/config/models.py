@@ -33,7 +33,8 @@ class Config(Section):
         "its name for the adapter that LiNeS has scaled, the name and -nolines for the adapter as it was trained.",
     )
     embedders: dict[EmbedderName, Embedder] = Field(
-        DEFAULT_EMBEDDERS, description="Every embedder that `models` may name."
+        DEFAULT_EMBEDDERS,
+        description="Every embedder that `models` may name. A given entry changes single keys of the default one of its name.",
     )
     screening: Screening = Field(default_factory=Screening, description="Verdicts of people on the images (A.4).")
     single_objects: SingleObjects = Field(

@@ -26,7 +26,7 @@ def default_yaml() -> str:
     config = Config()
     for name, field in Config.model_fields.items():
         value = getattr(config, name)
-        lines += ["", f"# {field.description}"]
+        lines += ["", *(f"# {line}" for line in wrap(field.description, 112))]
         if isinstance(value, Section):
             lines.append(f"{name}:")
             lines += _keys(value, "  ")
@@ -102,7 +102,7 @@ def readme() -> str:
         "| file | what it is |",
         "|---|---|",
         "| `config.yaml` | the full benchmark with the embedded models: no key, no GPU, no hub |",
-        "| `tiny.yaml` | every stage on a handful of questions, two minutes; used by CI |",
+        "| `tiny.yaml` | every embedded model on a handful of questions, without finetuning, two minutes; used by CI |",
         "| `ablations.yaml` | MiniLM and nano finetuned, every ablation as a run (`make ablations`); CPU only, some hours |",
         "| `paper.yaml` | the paper's images (paid), triplets (Gemma 4), embedders and finetuning; needs keys, a GPU, the hub |",
         "",
