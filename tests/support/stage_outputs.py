@@ -73,6 +73,7 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "ablations": {"digest": _ablations(folder)},
         "image_triplets": {"digest": _image_triplets(vocabulary, folder)},
         "finetuning": {"numbers": _finetuning(folder)},
+        "nano": {"numbers": _nano(vocabulary, folder)},
         "attention": {"numbers": _attention(folder)},
         "attention_table": {"digest": _attention_table(folder)},
     }
@@ -345,6 +346,31 @@ def _finetuning(folder: Path) -> list[float]:
     lines = (folder / "finetuned/log.csv").read_text().splitlines()[1:]
     losses = [float(line.split(",")[1]) for line in lines]
     return [*losses, record["validation"]["before"]["loss"], record["validation"]["after"]["loss"]]
+
+
+def _nano(vocabulary, folder: Path) -> list[float]:
+    """Which scenes and tokens are drawn, and the losses of a few steps on images of noise."""
+    import torch
+    from bindbench.config.nano import Nano
+    from bindbench.nano.model import new_model, train_tokenizer
+    from bindbench.nano.pretraining import Data, Trainee, pretrain
+    from bindbench.nano.scenes import draw_scene
+    from bindbench.nano.texts import tokenizer_texts
+
+    torch.set_num_threads(1)
+    generator = np.random.Generator(np.random.PCG64(2))
+    scenes = [draw_scene(vocabulary, 0, number) for number in range(60)]
+    pixels = generator.integers(0, 256, (60, 2, 160, 160, 3), np.uint8)
+    tokens = [[generator.integers(-1, len(s.bindings), 25).tolist() for _ in (0, 1)] for s in scenes]
+    sentences = [("a red car and an icy cup", "By the gate stood a red car and an icy cup.")] * 3
+    data = Data(vocabulary, [pixels], [scene.bindings for scene in scenes], tokens, sentences)
+    tokenizer = train_tokenizer(tokenizer_texts(vocabulary, [text for pair in sentences for text in pair]))
+    torch.manual_seed(0)
+    steps = {"words_steps": 2, "words_batch": 4, "joint_steps": 2, "joint_batch": 4, "log_every": 1, "validate_every": 9}
+    settings = Nano(**steps)
+    rows = pretrain(Trainee(new_model(tokenizer)), tokenizer, data, data, settings, {}, folder / "nano", False)
+    drawn = int(sha256(canonical_json([[list(s.bindings), s.looks] for s in scenes]))[:6], 16)
+    return [drawn, len(tokenizer), *(round(float(row[3]), 2) for row in rows)]
 
 
 def _attention(folder: Path) -> list[float]:

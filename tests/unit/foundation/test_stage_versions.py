@@ -26,7 +26,10 @@ def test_another_output_needs_another_version(current, stage):
     assert recorded["version"] == VERSIONS[stage], f"version of {stage} moved: {UPDATE}"
     same = recorded.get("digest") == now.get("digest")
     if "numbers" in recorded:
-        tolerance = {"scenes": 3, "embedding": 2e-3, "scoring": 2e-3, "finetuning": 2e-3, "attention": 1e-4}[stage]
+        tolerance = {
+            **{"scenes": 3, "embedding": 2e-3, "scoring": 2e-3, "finetuning": 2e-3, "attention": 1e-4},
+            "nano": 0.15,  # trained in bfloat16
+        }[stage]
         before, after = np.array(recorded["numbers"]), np.array(now["numbers"])
         same = before.shape == after.shape and bool(np.abs(before - after).max() <= tolerance)
     assert same, f"{stage} writes something else: bump its version in bindbench/config/versions.py, then {UPDATE}"
