@@ -366,7 +366,14 @@ def _nano(vocabulary, folder: Path) -> list[float]:
     data = Data(vocabulary, [pixels], [scene.bindings for scene in scenes], tokens, sentences)
     tokenizer = train_tokenizer(tokenizer_texts(vocabulary, [text for pair in sentences for text in pair]))
     torch.manual_seed(0)
-    steps = {"words_steps": 2, "words_batch": 4, "joint_steps": 2, "joint_batch": 4, "log_every": 1, "validate_every": 9}
+    steps = {
+        "words_steps": 2,
+        "words_batch": 4,
+        "joint_steps": 2,
+        "joint_batch": 4,
+        "log_every": 1,
+        "validate_every": 9,
+    }
     settings = Nano(**steps)
     rows = pretrain(Trainee(new_model(tokenizer)), tokenizer, data, data, settings, {}, folder / "nano", False)
     drawn = int(sha256(canonical_json([[list(s.bindings), s.looks] for s in scenes]))[:6], 16)

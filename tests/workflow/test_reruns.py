@@ -67,7 +67,7 @@ FROM_INTERVALS = {"tabulate_saber", "plot_saber", "tabulate_triplets"} | attenti
 
 # Another value for every key of a run.
 RUN = {
-    **{"base": "minilm", "data": "random", "examples": 9, "epochs": 2, "rank": 2, "alpha": 2, "margin": 0.1},
+    **{"base": "nano", "data": "random", "examples": 9, "epochs": 2, "rank": 2, "alpha": 2, "margin": 0.1},
     **{"learning_rate": 0.1, "weight_decay": 0.1, "batch_size": 3, "accumulate": 2, "max_tokens": 64},
     **{"dtype": "bfloat16", "gradient_checkpointing": True, "seed": 1, "validation_examples": 9, "validate_every": 3},
     **{"checkpoint_minutes": 1, "lines_alpha": "sweep", "attention_weight": 1, "attention_margin": 0.1},
@@ -142,7 +142,7 @@ CASES = {
         }.items()
     },
     # tiny.yaml measures no finetuned model: see test_finetuning.py.
-    **{f"finetuning.runs.nano-lora.{name}": (value, set()) for name, value in RUN.items()},
+    **{f"finetuning.runs.minilm-lora.{name}": (value, set()) for name, value in RUN.items()},
     "figures.dpi": (100, FROM_FIGURES),
     "figures.sheet_questions": (3, FROM_FIGURES),
     "embedders.nano.loader": ("open_clip", FROM_NANO - {"measure_attention nano"}),  # that loader gives no attention

@@ -306,7 +306,7 @@ def joint_loss(training: Training, data: Data, settings: Nano, generator: np.ran
         "captioning": captioning,
         "retelling": retelling,
     }
-    logged = {name: float(value) for name, value in logged.items()}
+    logged = {name: value.item() if torch.is_tensor(value) else value for name, value in logged.items()}
     return loss, {**logged, "object_tokens": right_objects, "attribute_tokens": right_attributes}
 
 
@@ -378,6 +378,12 @@ def stages(settings: Nano) -> Iterator[tuple[str, int, float, int]]:
     yield "joint", settings.joint_steps, settings.joint_rate, 100
 
 
+def _means(window: list[dict]) -> dict[str, float]:
+    """Of each column over the steps that have it; a step whose second captions were replaced has no text_text."""
+    present = {name: [row[name] for row in window if not np.isnan(row[name])] for name in window[0]}
+    return {name: float(np.mean(values)) for name, values in present.items() if values}
+
+
 def _trained_by(settings: Nano, stage: str) -> dict:
     """The settings that the weights at the end of a stage depend on: other joint steps leave the first stage as it was."""
     kept = settings.model_dump(mode="json", exclude=NOT_TRAINED)
@@ -428,8 +434,7 @@ def pretrain(
                 line.update()
                 last = step + 1 == steps
                 if (step + 1) % settings.log_every == 0 or last:
-                    means = {name: float(np.nanmean([row[name] for row in window])) for name in window[0]}
-                    window = []
+                    means, window = _means(window), []
                     if stage == "joint" and ((step + 1) % settings.validate_every == 0 or last):
                         means |= validate(training.passes, held, settings.seed)
                     seconds = time.monotonic() - started

@@ -199,7 +199,12 @@ def settings_text(model: str, baseline: str, runs: dict[str, Run]) -> str:
         return "not finetuned"
     lines = "with LiNeS" if is_scaled(model) else "without LiNeS"
     if model == baseline or other is None:
-        said = [f"finetuned from {run.base}", f"data {_shown(run.data)}", f"examples {_shown(run.examples, 'all')}", lines]
+        said = [
+            f"finetuned from {run.base}",
+            f"data {_shown(run.data)}",
+            f"examples {_shown(run.examples, 'all')}",
+            lines,
+        ]
     else:
         keys = [key for key in Run.model_fields if getattr(run, key) != getattr(other, key)]
         said = [f"{key.replace('_', ' ')} {_shown(getattr(run, key), 'default')}" for key in keys]
@@ -287,7 +292,7 @@ def _section(
     for row, model in enumerate([entry.baseline, *entry.models]):
         gain = Estimate(*(part[row] for part in differences))
         said = settings_text(model, entry.baseline, runs)
-        name = f'{escape(model)}<br><small>{escape(said)}</small>'
+        name = f"{escape(model)}<br><small>{escape(said)}</small>"
         rows.append([name, *value_cells(values, row, gain=gain), '<span aria-label="none">–</span>'])
         known = paper_name(model, runs)
         if known in paper and known not in shown:
