@@ -174,7 +174,10 @@ def test_the_command_tells_what_it_cannot_merge_in_one_line(configured, capsys):
     (Path("taken")).mkdir()
     shutil.rmtree("made/finetuning/mine/adapter")
     for arguments, line in (
-        (("tiny", "merged"), "tiny: no run of finetuning makes it (mine, mine-nolines); name one of them"),
+        (
+            ("tiny", "merged"),
+            "tiny: no run of finetuning makes it (minilm-lora, minilm-lora-nolines, mine, mine-nolines); name one of them",
+        ),
         (("mine", "taken"), "taken: is there already; delete it, or give another folder"),
         (
             ("mine-nolines", "merged"),
