@@ -73,6 +73,34 @@ RUN = {
     **{"checkpoint_minutes": 1, "lines_alpha": "sweep", "attention_weight": 1, "attention_margin": 0.1},
     **{"attention_layers": [1, 2]},
 }
+NANO = {
+    **{"seed": 1, "shards": 3, "shard_size": 50, "validation_scenes": 60, "words_steps": 3, "words_batch": 8},
+    **{"words_rate": 0.001, "joint_steps": 3, "joint_batch": 8, "joint_rate": 0.002, "pointing_weight": 0.5},
+    **{"captioning_weight": 0.5, "retelling_weight": 0.1, "siblings": True, "log_every": 5, "validate_every": 7},
+    **{"checkpoint_minutes": 1},
+}
+# Leaves that nothing of the tiny workflow reads, with other values: they are changed all at once, and nothing runs.
+UNREAD = {
+    # Drawn and rendered once a run learns images: see test_image_finetuning.py.
+    "image_triplets.examples": 9,
+    "image_triplets.validation_examples": 9,
+    "image_triplets.object_counts": [2],
+    "image_triplets.image_px": 64,
+    "image_triplets.seed": 1,
+    "image_triplets.shard_size": 3,
+    # The default workflow never pretrains: see test_nano.py.
+    **{f"nano.{name}": value for name, value in NANO.items()},
+    # tiny.yaml measures no finetuned model: see test_finetuning.py.
+    **{f"finetuning.runs.minilm-lora.{name}": value for name, value in RUN.items()},
+    "triplets.generation.model": "another",  # the grammar reads none of these
+    "triplets.generation.temperature": 0.5,
+    "triplets.generation.max_tokens": 500,
+    "triplets.generation.examples_per_request": 3,
+    "triplets.generation.requests_per_round": 9,
+    "screening.journal": "elsewhere.jsonl",  # nobody has judged anything yet
+    "screening.require_verdict": True,  # the embedded renderer's scenes count as accepted
+    "screening.proposal_model": "some-model",
+}
 # A leaf, another value, and what must run.
 CASES = {
     "vocabulary.objects": ("{copy}/objects.csv", FROM_VOCABULARY),
@@ -94,9 +122,6 @@ CASES = {
     "single_objects.held_out": (7, FROM_SAMPLING),
     "single_objects.seed": (1, FROM_SAMPLING),
     "models": (["nano", "minilm"], TABLES | {"tabulate_triplets"}),
-    "screening.journal": ("elsewhere.jsonl", set()),  # nobody has judged anything yet
-    "screening.require_verdict": (True, set()),  # the embedded renderer's scenes count as accepted
-    "screening.proposal_model": ("some-model", set()),
     "attention.captions": (5, attention(*TINY.models)),
     "attention.seed": (1, attention(*TINY.models)),
     "attention.models": (["minilm"], attention()),
@@ -114,35 +139,11 @@ CASES = {
     "triplets.generation.seed": (1, FROM_TRIPLETS),
     "triplets.generation.resources": ("{lists}", FROM_TRIPLETS),
     "triplets.generation.backend": ("grammar", set()),  # the only one without a service
-    "triplets.generation.model": ("another", set()),  # the grammar reads none of these
-    "triplets.generation.temperature": (0.5, set()),
-    "triplets.generation.max_tokens": (500, set()),
-    "triplets.generation.examples_per_request": (3, set()),
-    "triplets.generation.requests_per_round": (9, set()),
     "triplets.generation.least_acceptance": (0.1, FROM_TRIPLETS),
     "triplets.splits.seed": (1, FROM_SPLITTING),
     "triplets.splits.validation": (0.2, FROM_SPLITTING),
     "triplets.splits.test": (0.2, FROM_SPLITTING),
     "triplets.splits.set_size": (5, FROM_SPLITTING),
-    # Nothing is drawn or rendered until a run learns images: see test_image_finetuning.py.
-    "image_triplets.examples": (9, set()),
-    "image_triplets.validation_examples": (9, set()),
-    "image_triplets.object_counts": ([2], set()),
-    "image_triplets.image_px": (64, set()),
-    "image_triplets.seed": (1, set()),
-    "image_triplets.shard_size": (3, set()),
-    # Nothing of the default workflow pretrains: see test_nano_pretraining.py.
-    **{
-        f"nano.{name}": (value, set())
-        for name, value in {
-            **{"seed": 1, "shards": 3, "shard_size": 50, "validation_scenes": 60, "words_steps": 3, "words_batch": 8},
-            **{"words_rate": 0.001, "joint_steps": 3, "joint_batch": 8, "joint_rate": 0.002, "pointing_weight": 0.5},
-            **{"captioning_weight": 0.5, "retelling_weight": 0.1, "siblings": True, "log_every": 5},
-            **{"validate_every": 7, "checkpoint_minutes": 1},
-        }.items()
-    },
-    # tiny.yaml measures no finetuned model: see test_finetuning.py.
-    **{f"finetuning.runs.minilm-lora.{name}": (value, set()) for name, value in RUN.items()},
     "figures.dpi": (100, FROM_FIGURES),
     "figures.sheet_questions": (3, FROM_FIGURES),
     "embedders.nano.loader": ("open_clip", FROM_NANO - {"measure_attention nano"}),  # that loader gives no attention
@@ -178,7 +179,7 @@ def test_every_leaf_of_the_config_has_a_case():
     # No rule reads the section services: how answers are bought does not change them.
     free = ("embedders.", "services.")
     others = {leaf for leaf in leaves(Config().model_dump(mode="json")) if not leaf.startswith(free)}
-    assert entry | others <= set(CASES)
+    assert entry | others <= set(CASES) | set(UNREAD)
 
 
 @pytest.mark.parametrize("leaf", CASES)
@@ -190,15 +191,26 @@ def test_a_changed_leaf_runs_exactly_what_reads_it(tiny, tmp_path, leaf):
         value = value.format(copy=tmp_path)
     if value == "{lists}":
         value = str(shutil.copytree(REPOSITORY / "resources/triplets", tmp_path / "lists"))
-    values = yaml.safe_load((REPOSITORY / "config/tiny.yaml").read_text())
-    *sections, key = leaf.split(".")
-    inner = values
-    for section in sections:
-        inner = inner.setdefault(section, {})
-    inner[key] = value
-    config = tmp_path / "changed.yaml"
-    config.write_text(yaml.safe_dump(values))
+    config = tiny_with(tmp_path, {leaf: value})
     assert planned("all", directory=tiny, config=config) == expected
+
+
+def test_what_nothing_reads_runs_nothing(tiny, tmp_path):
+    assert planned("all", directory=tiny, config=tiny_with(tmp_path, UNREAD)) == set()
+
+
+def tiny_with(folder, changes: dict):
+    """config/tiny.yaml with other values of some leaves."""
+    values = yaml.safe_load((REPOSITORY / "config/tiny.yaml").read_text())
+    for leaf, value in changes.items():
+        *sections, key = leaf.split(".")
+        inner = values
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[key] = value
+    config = folder / "changed.yaml"
+    config.write_text(yaml.safe_dump(values))
+    return config
 
 
 def test_the_order_of_keys_changes_nothing(tiny, tmp_path):
