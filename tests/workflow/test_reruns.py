@@ -216,6 +216,9 @@ def tiny_with(folder, changes: dict):
 def test_the_order_of_keys_changes_nothing(tiny, tmp_path):
     values = yaml.safe_load((REPOSITORY / "config/tiny.yaml").read_text())
     config = tmp_path / "turned.yaml"
-    turned = {name: dict(reversed(section.items())) for name, section in reversed(values.items())}
+    turned = {
+        name: dict(reversed(section.items())) if isinstance(section, dict) else section
+        for name, section in reversed(values.items())
+    }
     config.write_text(yaml.safe_dump(turned, sort_keys=False))
     assert planned("all", directory=tiny, config=config) == set()

@@ -169,8 +169,9 @@ def distinct_captions(directory: Path) -> set[str]:
 
 def test_a_benchmark_that_grows_embeds_and_renders_only_what_is_new(copy_of_tiny):
     config = copy_of_tiny / "grown.yaml"
-    tiny = (REPOSITORY / "config/tiny.yaml").read_text()
-    config.write_text(tiny.replace("independent: 4", "independent: 5") + "models: [wordllama, nano]\n")
+    values = yaml.safe_load((REPOSITORY / "config/tiny.yaml").read_text()) | {"models": ["wordllama", "nano"]}
+    values["questions"]["independent"] += 1
+    config.write_text(yaml.safe_dump(values))
     images = {path: path.stat().st_mtime_ns for path in (copy_of_tiny / "results/saber/images").glob("*/*.png")}
     before, captions = vectors(copy_of_tiny), distinct_captions(copy_of_tiny)
     run("results/saber_table2.csv", "--cores", "2", directory=copy_of_tiny, config=config)
@@ -216,10 +217,8 @@ def test_jobs_ask_the_cluster_for_what_their_rules_say(tiny, tmp_path):
     weights = REPOSITORY / "resources/models/nano"
     shutil.copytree(weights, directory / "weights")
     config = directory / "c.yaml"
-    config.write_text(
-        (REPOSITORY / "config/tiny.yaml").read_text()
-        + "models: [wordllama, theirs]\nembedders: {theirs: {path: ./weights, modalities: [text]}}\n"
-    )
+    theirs = {"embedders": {"theirs": {"path": "./weights", "modalities": ["text"]}}, "models": ["wordllama", "theirs"]}
+    config.write_text(yaml.safe_dump(yaml.safe_load((REPOSITORY / "config/tiny.yaml").read_text()) | theirs))
     profile = tmp_path / "profile"
     profile.mkdir()
     scripts = REPOSITORY / "tests/support/cluster"
