@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from bindbench.captions import caption
 from bindbench.nano.forward import PADDED_TO, TOKENS, Forward, padded_ids
 from bindbench.nano.model import VOCABULARY, new_model, save_embedder, train_tokenizer
-from bindbench.nano.texts import caption, tokenizer_texts
+from bindbench.nano.texts import tokenizer_texts
 from PIL import Image
 from transformers import Qwen3VLModel
 

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 
 import pytest
+from bindbench.captions import caption
 from bindbench.config.questions import Questions
 from bindbench.errors import UserError
 from bindbench.language import article
-from bindbench.saber.captions import caption
 from bindbench.saber.questions import sample_questions
 from bindbench.tables import QUESTIONS, SCENES, read_table, write_table
 from bindbench.vocabulary import Attribute, Object, Vocabulary

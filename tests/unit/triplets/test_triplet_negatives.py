@@ -1,7 +1,7 @@
 """Query and negatives of each construction, as B.1 and B.2 word them."""
 
 import pytest
-from bindbench.saber.captions import caption
+from bindbench.captions import caption
 from bindbench.triplets.constructions import Binding, Specification
 from bindbench.triplets.negatives import attribute_negative, object_negative, query_of
 

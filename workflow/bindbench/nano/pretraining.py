@@ -27,6 +27,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ..captions import caption
 from ..checkpoints import restore, write_checkpoint
 from ..config.nano import Nano
 from ..errors import UserError
@@ -35,7 +36,7 @@ from ..tables import NANO_SCENES, TRIPLETS, read_table
 from ..vocabulary import Vocabulary
 from .combinations import is_held_out
 from .forward import Forward, padded_ids
-from .texts import BARE, Pairs, bare_caption, caption, shuffled, with_one_replaced
+from .texts import BARE, Pairs, bare_caption, shuffled, with_one_replaced
 
 REPLACED = 0.75  # share of the joint steps whose second captions have one concept replaced
 ATTRIBUTE_WEIGHT = 0.5  # of the attribute's words in the first stage: they are learnt long before the objects

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..language import article
+from ..captions import caption
 from ..vocabulary import Vocabulary
 from .combinations import is_held_out
 
@@ -10,12 +10,6 @@ Pairs = list[tuple[str, str]]  # (attribute, object)
 
 REPLACED_OBJECT = 0.7  # else an attribute is replaced: objects are the harder half
 BARE = 0.15  # chance of a caption without articles
-
-
-def caption(pairs: Pairs) -> str:
-    """As SABER's captions are (A.3): "a striped cube and a transparent kite"."""
-    phrases = (f"{attribute} {thing}" for attribute, thing in pairs)
-    return " and ".join(f"{article(phrase)} {phrase}" for phrase in phrases)
 
 
 def bare_caption(pairs: Pairs) -> str:

@@ -11,11 +11,11 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..captions import caption
 from ..config.questions import Questions
 from ..errors import UserError
 from ..tables import QUESTIONS, SCENES, write_table
 from ..vocabulary import Vocabulary
-from .captions import caption
 
 ATTEMPTS = 10_000
 KINDS = ("preserving", "attribute_swap", "object_swap", "joint_swap")

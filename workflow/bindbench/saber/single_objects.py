@@ -12,11 +12,11 @@ be run. Combinations that the nano embedder saw in its pretraining and those hel
 import random
 from pathlib import Path
 
+from ..captions import caption
 from ..config.single_objects import SingleObjects
 from ..nano.combinations import is_held_out
 from ..tables import PHRASES, SINGLE_OBJECTS, phrase_id, write_table
 from ..vocabulary import Vocabulary
-from .captions import caption
 from .questions import sample_look
 
 

@@ -1,6 +1,6 @@
 """The two textual realisations of a scene (A.3): the text form is embedded, the generation form describes the image."""
 
-from ..language import article
+from .language import article
 
 
 def caption(pairs: list[tuple[str, str]]) -> str:
