@@ -34,6 +34,7 @@ from tqdm import tqdm
 from ..checkpoints import restore, write_checkpoint
 from ..config.embedders import Embedder
 from ..config.finetuning import Run
+from ..config.versions import VERSIONS
 from ..errors import UserError
 from ..files import csv_text, progress, sha256_of_file, write_json, write_text
 from . import processes as several
@@ -111,6 +112,7 @@ def finetune(
     else:
         examples, held = read_examples(train, *wanted), read_examples(validation, *wanted_held)
     identity = {
+        "version": VERSIONS["finetuning"],
         "run": run.model_dump(mode="json", exclude=NOT_TRAINED),
         "base": base_identity(base_entry(entry, run), run.base),
         "train": sha256_of_file(train),

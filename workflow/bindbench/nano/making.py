@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from ..config.nano import Nano
+from ..config.versions import VERSIONS
 from ..files import sha256_of_file, write_json, write_text
 from ..vocabulary import Vocabulary
 from .card import card
@@ -42,7 +43,8 @@ def make_nano(
     torch.manual_seed(settings.seed)
     trainee = Trainee(new_model(tokenizer))
     identity = {
-        "scenes": [sha256_of_file(path) for path in tables],
+        "version": VERSIONS["nano"],
+        "scenes": [sha256_of_file(path) for path in [*tables, *pixels]],
         "triplets": sha256_of_file(triplets),
         "attributes": list(vocabulary.attributes),
         "objects": list(vocabulary.objects),

@@ -36,6 +36,7 @@ from ..tables import NANO_SCENES, TRIPLETS, read_table
 from ..vocabulary import Vocabulary
 from .combinations import is_held_out
 from .forward import Forward, padded_ids
+from .scenes import IMAGE_PX, VIEWS
 from .texts import BARE, Pairs, bare_caption, shuffled, with_one_replaced
 
 REPLACED = 0.75  # share of the joint steps whose second captions have one concept replaced
@@ -78,19 +79,31 @@ class Data:
 
 
 def read_data(vocabulary: Vocabulary, pixels: list[Path], tables: list[Path], triplets: Path | None) -> Data:
-    """pixels, tables: of the shards, in order. Raises UserError for a table that is missing or of another kind."""
-    rows = [row for table in tables for row in read_table(NANO_SCENES, table).to_pylist()]
+    """pixels, tables: of the shards, in order. Raises UserError for files that are missing, broken or not of one another."""
+    parts = [read_table(NANO_SCENES, table).to_pylist() for table in tables]
+    rows = [row for part in parts for row in part]
     sentences = []
     if triplets:
         columns = read_table(TRIPLETS, triplets).select(["query", "positive"]).to_pylist()
         sentences = [(row["query"], row["positive"]) for row in columns]
     return Data(
         vocabulary,
-        [np.load(path, mmap_mode="r") for path in pixels],
+        [_images_of(path, len(part)) for path, part in zip(pixels, parts, strict=True)],
         [list(zip(row["attributes"], row["objects"], strict=True)) for row in rows],
         [row["tokens"] for row in rows],
         sentences,
     )
+
+
+def _images_of(path: Path, scenes: int) -> np.ndarray:
+    """(scenes, 2, 160, 160, 3) uint8, mapped."""
+    try:
+        images = np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError):
+        images = None
+    if images is None or images.shape != (scenes, VIEWS, IMAGE_PX, IMAGE_PX, 3) or images.dtype != np.uint8:
+        raise UserError(f"{path}: not the images of the {scenes} scenes beside it; delete it and run again")
+    return images
 
 
 class Retelling(nn.Module):
