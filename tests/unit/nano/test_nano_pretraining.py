@@ -4,6 +4,7 @@ import csv
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -12,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from bindbench.config.nano import Nano
 from bindbench.errors import UserError
 from bindbench.nano.combinations import is_held_out
 from bindbench.nano.forward import Forward
@@ -229,3 +231,32 @@ def test_other_joint_settings_keep_the_first_stage(made, small, settings, parts,
     assert _trained_by(changed, "words") == _trained_by(settings, "words")
     assert _trained_by(changed, "joint") != _trained_by(settings, "joint")
     assert _trained_by(settings.model_copy(update={"seed": 1}), "words") != _trained_by(settings, "words")
+
+
+@pytest.mark.parametrize("fault", ["cut short", "other scenes", "no array"])
+def test_images_that_are_not_the_scenes_are_one_line(small, parts, tmp_path, fault):
+    path = tmp_path / "0.npy"
+    data = parts["pixels"][0].read_bytes()
+    path.write_bytes({"cut short": data[:-9], "no array": b"nothing"}.get(fault, data))
+    table = parts["held"][1] if fault == "other scenes" else parts["tables"][0]
+    with pytest.raises(UserError, match=r"0\.npy: not the images of the \d+ scenes beside it; delete it and run again"):
+        read_data(small, [path], [table], None)
+
+
+def test_other_pixels_of_the_same_scenes_are_trained_again(made, small, settings, parts, tmp_path):
+    """As after a change of the renderer: the tables are the same, and the last checkpoint must not be taken for done."""
+    shutil.copytree(made, tmp_path / "made")
+    np.save(tmp_path / "0.npy", 255 - np.load(parts["pixels"][0]))
+    changed = {**parts, "pixels": [tmp_path / "0.npy", parts["pixels"][1]]}
+    os.environ["PATH"], path = "", os.environ["PATH"]
+    try:
+        run_in(tmp_path / "made", small, settings, changed)
+    finally:
+        os.environ["PATH"] = path
+    before, after = (load_file(folder / "model/model.safetensors") for folder in (made, tmp_path / "made"))
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_batch_larger_than_the_data_is_refused_with_the_config():
+    with pytest.raises(ValueError, match="joint_batch: there are only 24 scenes"):
+        Nano(shards=2, shard_size=12, joint_batch=25)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from bindbench.errors import UserError
 from bindbench.nano.combinations import any_held_out, held_out, is_held_out
 from bindbench.nano.scenes import COVERED, SIZES, draw_scene, render_nano_scenes, token_labels
 from bindbench.tables import NANO_SCENES, read_table
@@ -95,5 +96,5 @@ def test_a_short_vocabulary_has_smaller_scenes(small):
 def test_a_vocabulary_that_is_held_out_whole_is_refused_not_searched_forever(small):
     pair = next(iter(held_out(small)))
     one = Vocabulary({pair[1]: small.objects[pair[1]]}, {pair[0]: small.attributes[pair[0]]}, small.palette)
-    with pytest.raises(ValueError, match="no scene"):
+    with pytest.raises(UserError, match="no scene"):
         draw_scene(one, 0, 0, n_objects=1)

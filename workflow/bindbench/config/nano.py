@@ -1,6 +1,6 @@
 """Pretraining of the nano embedder: our own, described in its card."""
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from .base import Section
 
@@ -27,3 +27,11 @@ class Nano(Section):
     log_every: int = Field(20, ge=1, description="Steps in one row of the curves.")
     validate_every: int = Field(200, ge=1, description="Steps of the second stage between validations.")
     checkpoint_minutes: float = Field(3, gt=0, description="A killed run loses at most so many minutes of work.")
+
+    @model_validator(mode="after")
+    def _a_batch_is_no_larger_than_the_data(self):
+        if self.joint_batch > self.shards * self.shard_size:
+            raise ValueError(
+                f"joint_batch: there are only {self.shards * self.shard_size} scenes (shards times shard_size); lower it"
+            )
+        return self

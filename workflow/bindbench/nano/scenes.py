@@ -14,7 +14,9 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
+from ..errors import UserError
 from ..files import progress, written_whole
+from ..scenes.materials import check_vocabulary
 from ..scenes.relief import ReliefFile, read_reliefs
 from ..scenes.render import SceneObject, render_with_owners
 from ..tables import NANO_SCENES, write_table
@@ -45,7 +47,7 @@ class Scene(NamedTuple):
 def draw_scene(vocabulary: Vocabulary, seed: int, number: int, n_objects: int | None = None) -> Scene:
     """One scene without a held-out combination; colours that two attributes name never meet in a view.
 
-    n_objects: by default drawn from SIZES. Raises ValueError for a vocabulary in which none is found.
+    n_objects: by default drawn from SIZES. Raises UserError for a vocabulary in which none is found.
     """
     generator = np.random.default_rng([seed, number])
     objects, attributes = list(vocabulary.objects), list(vocabulary.attributes)
@@ -63,8 +65,8 @@ def draw_scene(vocabulary: Vocabulary, seed: int, number: int, n_objects: int | 
         kept = [look if generator.random() < SAME_LOOK else None for look in first]
         second = _looks(vocabulary, bindings, generator, kept)
         return Scene(bindings, [first, second or first])
-    raise ValueError(
-        f"no scene of {size} objects without a held-out combination was found; the vocabulary is too short"
+    raise UserError(
+        f"vocabulary: no scene of {size} objects without a held-out combination was found; lengthen the lists for nano"
     )
 
 
@@ -111,7 +113,11 @@ def token_labels(owners: np.ndarray, n_objects: int) -> np.ndarray:
 def render_nano_scenes(
     vocabulary: Vocabulary, reliefs_path: Path, seed: int, numbers: range, pixels: Path, table: Path
 ) -> None:
-    """Draws and renders the scenes of these numbers, and writes both files."""
+    """Draws and renders the scenes of these numbers, and writes both files.
+
+    Raises UserError for a material that the renderer lacks, and as `draw_scene` does.
+    """
+    check_vocabulary(vocabulary)
     reliefs = read_reliefs(reliefs_path)
     rows = []
     with written_whole(pixels) as temporary, temporary.open("wb") as file:
