@@ -1,0 +1,23 @@
+"""MultiBind, the data set: from photographs of several people to instances (sections 3.1 and 3.2). One section per stage."""
+
+from pydantic import Field
+
+from .base import Section
+from .multibind_annotation import Annotation
+from .multibind_pictures import Backgrounds, References
+from .multibind_segmentation import Segmentation
+from .multibind_selection import Selection
+from .multibind_sources import Photographs
+
+
+class MultiBind(Section):
+    photographs: Photographs = Field(default_factory=Photographs, description="Where the photographs come from.")
+    segmentation: Segmentation = Field(
+        default_factory=Segmentation, description="Who is where, in photographs without masks."
+    )
+    selection: Selection = Field(default_factory=Selection, description="Which photographs become instances.")
+    references: References = Field(default_factory=References, description="The canonical reference of each subject.")
+    backgrounds: Backgrounds = Field(default_factory=Backgrounds, description="The photograph without its people.")
+    annotation: Annotation = Field(
+        default_factory=Annotation, description="What is to be seen, and the prompt from it."
+    )

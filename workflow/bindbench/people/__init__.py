@@ -1,0 +1,1 @@
+"""People in photographs: reading pictures, masks, faces, poses, and who is where."""
