@@ -18,23 +18,30 @@ def encode_mask(mask: np.ndarray) -> str:
 
 def decode_mask(counts: str, height: int, width: int) -> np.ndarray:
     """(height, width) bool. Raises BrokenMask for run lengths that do not fill exactly this size."""
+    check_counts(counts, height, width)
+    return coco.decode({"size": [height, width], "counts": counts.encode("ascii")}).astype(bool)
+
+
+def check_counts(counts: str, height: int, width: int) -> None:
+    """Raises BrokenMask unless compressed run lengths fill exactly this size: pycocotools would write beyond the picture."""
     if _area_of_runs(counts) != height * width:
         raise BrokenMask(f"run lengths of another size than {width} x {height}")
-    return coco.decode({"size": [height, width], "counts": counts.encode("ascii")}).astype(bool)
 
 
 def _area_of_runs(counts: str) -> int:
     """Pixels that COCO's compressed counts describe, or -1 where they are broken.
 
-    Each number is written in groups of five bits, the lowest first; from the third on it is the difference to the number
-    two before it. pycocotools itself trusts them, and would write beyond the picture.
+    Each number is written in groups of five bits, the lowest first; from the fourth on it is the difference to the number
+    two before it. Six groups hold any picture of less than 2^29 pixels; pycocotools reads longer ones in another way.
     """
+    if not isinstance(counts, str) or not counts.isascii():
+        return -1
     runs: list[int] = []
-    position, data = 0, counts.encode("ascii", "replace")
+    position, data = 0, counts.encode("ascii")
     while position < len(data):
         value, shift, more = 0, 0, True
         while more:
-            if position >= len(data) or not 48 <= data[position] < 112 or shift > 30:
+            if position >= len(data) or not 48 <= data[position] < 112 or shift > 25:
                 return -1
             group = data[position] - 48
             value |= (group & 0x1F) << shift
@@ -50,20 +57,41 @@ def _area_of_runs(counts: str) -> int:
     return sum(runs)
 
 
-def mask_of_polygons(polygons: list[list[float]], height: int, width: int) -> np.ndarray:
-    """(height, width) bool of COCO's polygons [x1, y1, x2, y2, ...]. Raises BrokenMask for one with fewer than three corners."""
-    if not polygons or any(len(polygon) < 6 or len(polygon) % 2 for polygon in polygons):
-        raise BrokenMask("a polygon with fewer than three corners")
-    merged = coco.merge(coco.frPyObjects(polygons, height, width))
-    return coco.decode(merged).astype(bool)
+def counts_of_polygons(polygons: list[list[float]], height: int, width: int) -> str:
+    """Compressed run lengths of COCO's polygons [x1, y1, x2, y2, ...], each filled.
+
+    Raises BrokenMask for one with fewer than three corners, or with corners that are no numbers or lie further outside than
+    the picture is large: pycocotools would walk along all of its outline.
+    """
+    if not isinstance(polygons, list) or not polygons:
+        raise BrokenMask("no polygon")
+    outlines = []
+    for polygon in polygons:
+        if not isinstance(polygon, list) or len(polygon) < 6 or len(polygon) % 2:
+            raise BrokenMask("a polygon with fewer than three corners")
+        try:
+            corners = np.array(polygon, dtype=np.float64).reshape(-1, 2)
+        except (TypeError, ValueError, OverflowError):
+            raise BrokenMask("a polygon with corners that are no numbers") from None
+        size = np.array([width, height])
+        if not ((corners >= -size) & (corners <= 2 * size)).all():
+            raise BrokenMask("a polygon far outside of the picture")
+        outlines.append(corners.ravel().tolist())
+    return coco.merge(coco.frPyObjects(outlines, height, width))["counts"].decode("ascii")
 
 
-def mask_of_runs(counts: list[int], height: int, width: int) -> np.ndarray:
-    """(height, width) bool of uncompressed run lengths, down the columns. Raises BrokenMask for another size."""
-    if any(count < 0 for count in counts) or sum(counts) != height * width:
+def counts_of_runs(runs: list[int], height: int, width: int) -> str:
+    """Compressed run lengths of plain ones, down the columns, the first of what is not set. Raises BrokenMask for another size."""
+    whole = all(isinstance(run, int) and not isinstance(run, bool) and run >= 0 for run in runs)
+    if not whole or sum(runs) != height * width:
         raise BrokenMask(f"run lengths of another size than {width} x {height}")
-    values = np.arange(len(counts)) % 2 == 1
-    return np.repeat(values, counts).reshape(width, height).T
+    return coco.frPyObjects({"size": [height, width], "counts": runs}, height, width)["counts"].decode("ascii")
+
+
+def box_of_counts(counts: str, height: int, width: int) -> list[float]:
+    """[x, y, width, height] of what compressed run lengths set; all zero for nothing. Raises BrokenMask for another size."""
+    check_counts(counts, height, width)
+    return coco.toBbox({"size": [height, width], "counts": counts.encode("ascii")}).tolist()
 
 
 def box_of_mask(mask: np.ndarray) -> list[float]:
