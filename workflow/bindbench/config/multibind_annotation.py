@@ -40,7 +40,9 @@ class Annotation(Section):
     model: str | None = Field(
         None, min_length=1, description="Model of the paid methods; it needs a price in services.prices."
     )
-    temperature: float = Field(0.2, ge=0, le=2, description="Of the paid methods.")
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="Of the paid methods; null: the model's own, the only one that some models take."
+    )
     max_tokens: int = Field(6000, ge=500, description="Longest answer of the paid methods, in tokens.")
     measures: Measures = Field(default_factory=Measures, description="Limits of the embedded method.")
 

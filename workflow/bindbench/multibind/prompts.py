@@ -22,7 +22,7 @@ from .tables import ANNOTATIONS, PROMPTS
 
 # The sentence of each field; of two fields none begins like another.
 SUBJECT_SENTENCES = {
-    "position": "Subject {slot} is placed {value}.",
+    "position": "This person is placed {value}.",
     "pose.body": "Subject {slot} is shown {value}.",
     "pose.head": "The head of Subject {slot} is {value}.",
     "pose.arms": "The arms of Subject {slot} are {value}.",
@@ -33,7 +33,7 @@ SUBJECT_SENTENCES = {
 }
 PRESERVE_SENTENCES = (
     "Subject {slot} keeps the identity, the face, the hair, the build, the clothes and the accessories of reference {slot}.",
-    "None of them is taken from another reference, and none is given to another subject.",
+    "Nothing of it is taken from another reference, and nothing of it is given to another subject.",
 )
 SHARED_SENTENCES = {
     "Background": {
@@ -106,6 +106,7 @@ def _opening_sentences(slots: tuple[str, ...]) -> list[str]:
         "The background reference shows the place without them.",
         "What a person looks like comes from that person's own reference alone; how a person is placed, what a person does and "
         "what the face shows come from the words below, and not from the reference.",
+        "Percentages of the picture are counted from its left and from its top edge.",
         "Each sentence holds for the subject that it names and for no other.",
         "Left and right in the picture are as the viewer sees them, while a left or right arm, leg or eye is the person's own.",
     ]
@@ -136,11 +137,11 @@ def position_phrase(position: Position) -> str:
     place = next((words for limit, words in limits if centre < limit), "at the far right of")
     # A box that covers nearly all of the width is nowhere in particular.
     place = "across most of" if right - left >= 75 else place
-    cut = f" and cut off by the {_joined(position.cut_by)} edge of the picture" if position.cut_by else ""
-    cut = cut.replace("edge of", "edges of") if len(position.cut_by) > 1 else cut
+    edges = "edges" if len(position.cut_by) > 1 else "edge"
+    cut = f" and cut off by its {_joined(position.cut_by)} {edges}" if position.cut_by else ""
     return (
-        f"{place} the picture, from {left} to {right} percent of its width counted from the left and from {top} to {bottom} "
-        f"percent of its height counted from the top, filling {_share(bottom - top)} of the height{cut}"
+        f"{place} the picture, from {left} to {right} percent of its width and from {top} to {bottom} percent of its height, "
+        f"filling {_share(bottom - top)} of the height{cut}"
     )
 
 
@@ -194,7 +195,7 @@ _FIELDS = {
     for field, sentence in SUBJECT_SENTENCES.items()
 }
 _NO_VALUE = re.compile(
-    r"\b(?:is|are|shows|comes|looks|has|of|placed|shown|seen)\s*[.,]|\s[.,]|,\s*[,.]|\b(?:None|null|nan)\b|[{}]| {2}"
+    r"\b(?:is|are|shows|comes|looks|has|of|shown|seen)\s*[.,]|\s[.,]|,\s*[,.]|\b(?:None|null|nan)\b|[{}]| {2}"
 )
 
 
@@ -254,7 +255,7 @@ def _block_problems(block: _Paragraph, slot: str, annotation: Annotation) -> lis
     stated: dict[str, list[str]] = {}
     problems = []
     for sentence in block.sentences:
-        field, letter, value = _read(sentence)
+        field, letter, value = _read(sentence, slot)
         if field is None:
             if sentence not in kept:
                 problems.append(_foreign(sentence, slot, annotation))
@@ -276,11 +277,11 @@ def _block_problems(block: _Paragraph, slot: str, annotation: Annotation) -> lis
     return problems + [f"preserved_stated: {words} under {slot}" for words in _stated(text, annotation)]
 
 
-def _read(sentence: str) -> tuple[str | None, str, str]:
-    """Field, letter and value of a sentence of a block."""
+def _read(sentence: str, slot: str) -> tuple[str | None, str, str]:
+    """Field, letter and value of a sentence of the block of a slot; one that names no letter is of that slot."""
     for field, pattern in _FIELDS.items():
         if match := pattern.fullmatch(sentence):
-            return field, match["slot"], match["value"]
+            return field, match.groupdict().get("slot") or slot, match["value"]
     return None, "", ""
 
 

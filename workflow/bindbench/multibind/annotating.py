@@ -1,0 +1,342 @@
+"""Annotation of the chosen photographs (section 3.2): measured, or written by a vision-language model with structured output.
+
+    python -m bindbench annotate-instances --help
+
+The paid methods get the photograph, the crop of every subject and its box; the answer has to fit a schema that names exactly
+the instance's slots, and then the rules of annotation.py. An answer that breaks them is a problem in the table; its text
+stays in the services' store, where nothing is bought twice.
+"""
+
+import io
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from string import Template
+
+import numpy as np
+from PIL import Image
+
+from ..config.multibind_annotation import Annotation as Settings
+from ..config.services import Services
+from ..errors import UserError
+from ..files import progress, read_verified, write_json
+from ..paths import resolve
+from ..people.masks import BrokenMask, decode_mask
+from ..services.buying import answers
+from ..services.requests import InputImage, Request
+from ..tables import read_table, write_table
+from .annotation import Annotation, BrokenAnnotation, Position, annotation_of, answer_schema, position_of
+from .tables import ANNOTATIONS, CROPS, SELECTED
+
+PROMPT = "resources/prompts/multibind/annotation.txt"
+STAGE = "multibind/annotations"
+REMEDY = "delete the table beside it and run snakemake again"
+MARGIN = 0.1  # of a box's sides, that a person is looked at with
+
+
+def annotate_instances(
+    selected: Path,
+    crops: Path,
+    folder: Path,
+    settings: Settings,
+    services: Services | None,
+    out: Path,
+    models: Path | None = None,
+    attempts: Mapping[str, int] | None = None,
+) -> None:
+    """Writes the table ANNOTATIONS, and beside it NAME.json: what was bought, and what was refused with its reason.
+
+    folder: where the files of both tables lie. services: of the paid methods. models: folder of the MediaPipe models
+    (`build-people-models`) for the embedded method; without it there are no joints and blendshapes, and less is said.
+    attempts: of instances that are annotated again, how often they were before.
+    Raises UserError for a table or file that is missing or another one, and whatever services.buying.answers raises.
+    """
+    instances = read_table(SELECTED, selected).to_pylist()
+    subjects = subjects_of(instances, read_table(CROPS, crops).to_pylist(), crops)
+    record = {"stage": STAGE, "requests": 0, "refused": {}, "cost_usd": 0.0, "tokens": {}}
+    if settings.method == "embedded":
+        rows = _measured(instances, subjects, folder, settings, models)
+    else:
+        rows = _bought(instances, subjects, folder, settings, services, attempts or {}, record)
+    write_json(out.with_suffix(".json"), record)
+    write_table(ANNOTATIONS, rows, out)
+
+
+def subjects_of(instances: list[dict], crops: list[dict], path: Path) -> dict[str, list[dict]]:
+    """Rows of CROPS of each instance (row of SELECTED), by slot. Raises UserError where they are not its subjects."""
+    found: dict[str, list[dict]] = defaultdict(list)
+    for row in sorted(crops, key=lambda row: (row["instance"], row["slot"])):
+        found[row["instance"]].append(row)
+    for instance in instances:
+        if len(found[instance["instance"]]) != instance["n_subjects"]:
+            raise UserError(
+                f"{path}: {instance['instance']}: {len(found[instance['instance']])} crops for {instance['n_subjects']} "
+                "subjects; delete it and run again"
+            )
+    return found
+
+
+# Bought --------------------------------------------------------------------------------------------------------------
+
+
+def annotation_requests(
+    instances: list[dict],
+    subjects: Mapping[str, list[dict]],
+    folder: Path,
+    settings: Settings,
+    attempts: Mapping[str, int],
+) -> Iterator[Request]:
+    """One request for each instance, in their order; what an estimate counts. subjects: see subjects_of."""
+    for instance in instances:
+        name = instance["instance"]
+        yield annotation_request(instance, subjects[name], folder, settings, attempts.get(name, 0))
+
+
+def annotation_request(instance: dict, subjects: list[dict], folder: Path, settings: Settings, attempt: int) -> Request:
+    """What is asked about an instance: the instruction, its target, then each crop behind its letter.
+
+    attempt: 0 at first, one more for each time that it is annotated again.
+    Raises UserError for a template that is missing or broken.
+    """
+    slots = tuple(row["slot"] for row in subjects)
+    files = [(instance["target"], instance["sha256"]), *((row["crop"], row["crop_sha256"]) for row in subjects)]
+    images = tuple(InputImage(str((folder / path).resolve()), digest) for path, digest in files)
+    labels = ["The photograph:", *(f"The crop of Subject {slot}:" for slot in slots)]
+    schema = answer_schema(slots)
+    text = annotation_prompt(instance, subjects)
+    if settings.method == "openai":
+        content: list[dict] = [{"type": "text", "text": text}]
+        for index, label in enumerate(labels):
+            content += [{"type": "text", "text": label}, {"image": index}]
+        json_schema = {"name": "annotation", "strict": True, "schema": schema}
+        body = {
+            "messages": [{"role": "user", "content": content}],
+            "response_format": {"type": "json_schema", "json_schema": json_schema},
+            "max_completion_tokens": settings.max_tokens,
+        }
+        config = body
+        kind = "chat"
+    else:
+        parts: list[dict] = [{"text": text}]
+        for index, label in enumerate(labels):
+            parts += [{"text": label}, {"image": index}]
+        config = {
+            "response_mime_type": "application/json",
+            "response_json_schema": schema,
+            "max_output_tokens": settings.max_tokens,
+        }
+        body = {"contents": [{"role": "user", "parts": parts}], "config": config}
+        kind = "gemini_content"
+    if settings.temperature is not None:
+        config["temperature"] = settings.temperature
+    return Request(kind, settings.model, body, images, attempt=attempt + 1, stage=STAGE)
+
+
+def annotation_prompt(instance: dict, subjects: list[dict]) -> str:
+    """The instruction: which subject is where. Raises UserError when the template is missing or names another field."""
+    path = resolve(PROMPT)
+    lines = []
+    for row in subjects:
+        at = position_of(row["box"], instance["width"], instance["height"])
+        lines.append(
+            f"- Subject {row['slot']}: the box from {at.left} to {at.right} percent of the width (from the left) and from "
+            f"{at.top} to {at.bottom} percent of the height (from the top)"
+        )
+    slots = ", ".join(row["slot"] for row in subjects)
+    try:
+        return Template(path.read_text(encoding="utf-8")).substitute(subjects="\n".join(lines), slots=slots)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (KeyError, ValueError) as error:
+        raise UserError(f"{path}: not a template with $subjects and $slots ({error})") from None
+
+
+def _bought(
+    instances: list[dict],
+    subjects: Mapping[str, list[dict]],
+    folder: Path,
+    settings: Settings,
+    services: Services | None,
+    attempts: Mapping[str, int],
+    record: dict,
+) -> list[dict]:
+    """Rows of ANNOTATIONS. record: gets what was bought."""
+    if services is None:
+        raise UserError(f"annotation: the method {settings.method} needs the section services")
+    model = f"{settings.method}/{settings.model}"
+    asked: dict[str, tuple[Request, list[dict]]] = {}
+    for instance, request in zip(
+        instances, annotation_requests(instances, subjects, folder, settings, attempts), strict=True
+    ):
+        asked.setdefault(request.key, (request, []))[1].append(instance)
+    rows: dict[str, dict] = {}
+    requests = [request for request, _ in asked.values()]
+    for answer in progress(answers(requests, services), "annotations", total=len(requests), unit="photograph"):
+        record["requests"] += 1
+        record["cost_usd"] = round(record["cost_usd"] + answer.cost_usd, 6)
+        for kind, count in answer.tokens.items():
+            record["tokens"][kind] = record["tokens"].get(kind, 0) + count
+        for instance in asked[answer.request.key][1]:
+            name = instance["instance"]
+            positions = _positions(instance, subjects[name])
+            annotation, problem, detail = _judged(answer.accepted, answer.payload, answer.reason, positions)
+            if problem:
+                record["refused"][name] = f"{problem}: {detail}"
+                print(f"{name}: {problem}: {detail}", file=sys.stderr)
+            rows[name] = {
+                "instance": name,
+                "annotation": annotation and annotation.to_json(),
+                "model": model,
+                "problems": [problem] if problem else [],
+            }
+    return [rows[instance["instance"]] for instance in instances]
+
+
+def _judged(
+    accepted: bool, payload: bytes, reason: str, positions: dict[str, Position]
+) -> tuple[Annotation | None, str, str]:
+    """An annotation, or a short name of what is wrong with the answer and the detail."""
+    if not accepted:
+        return None, "broken_answer" if reason.startswith("broken ") else "refused", reason
+    try:
+        return annotation_of(json.loads(payload), positions), "", ""
+    except BrokenAnnotation as error:
+        return None, error.problem, str(error)
+
+
+def _positions(instance: dict, subjects: list[dict]) -> dict[str, Position]:
+    return {row["slot"]: position_of(row["box"], instance["width"], instance["height"]) for row in subjects}
+
+
+# Measured ------------------------------------------------------------------------------------------------------------
+
+
+def _measured(
+    instances: list[dict],
+    subjects: Mapping[str, list[dict]],
+    folder: Path,
+    settings: Settings,
+    models: Path | None,
+) -> list[dict]:
+    from ..people.building import FACE_MODEL, POSE_MODEL
+    from .measuring import measured_annotation
+
+    rows = []
+    with ExitStack() as opened:
+        pose_model = face_model = None
+        if models is not None:
+            from ..people.poses import open_face_model, open_pose_model
+
+            pose_model = opened.enter_context(open_pose_model(models / POSE_MODEL))
+            face_model = opened.enter_context(open_face_model(models / FACE_MODEL))
+        for instance in progress(instances, "annotations", unit="photograph"):
+            image = _target(instance, folder)
+            people = look_at(image, subjects[instance["instance"]], settings, pose_model, face_model)
+            missing = [f"no_face_{person.slot}" for person in people if person.face is None]
+            missing += [f"no_pose_{person.slot}" for person in people if person.joints is None and models is not None]
+            annotation = measured_annotation(image, people, settings.measures)
+            rows.append(
+                {
+                    "instance": instance["instance"],
+                    "annotation": annotation.to_json(),
+                    "model": "embedded",
+                    "problems": missing,
+                }
+            )
+    return rows
+
+
+def _target(instance: dict, folder: Path) -> np.ndarray:
+    """(height, width, 3) uint8 RGB. Raises UserError for a file that is missing or not the one that was written down."""
+    data = read_verified(folder / instance["target"], instance["sha256"], REMEDY)
+    image = np.array(Image.open(io.BytesIO(data)).convert("RGB"))
+    if image.shape[:2] != (instance["height"], instance["width"]):
+        raise UserError(
+            f"{folder / instance['target']}: not {instance['width']} x {instance['height']} pixels; {REMEDY}"
+        )
+    return image
+
+
+def look_at(image: np.ndarray, subjects: list[dict], settings: Settings, pose_model, face_model) -> list:
+    """Mask, face, joints and blendshapes of every subject (rows of CROPS), as measuring.Person.
+
+    pose_model, face_model: of people.poses, or None. Raises UserError for a broken mask.
+    """
+    from ..people.faces import find_faces
+    from ..people.poses import blendshapes_of, face_crop
+    from .measuring import Person
+
+    height, width = image.shape[:2]
+    faces = find_faces(image, settings.measures.face_score)
+    masks = [_mask(row, height, width) for row in subjects]
+    people = []
+    for row, mask, face in zip(subjects, masks, faces_of_masks(faces, masks), strict=True):
+        crop = face_crop(image, face.box) if face is not None and face_model is not None else None
+        people.append(
+            Person(
+                row["slot"],
+                [float(value) for value in row["box"]],
+                mask,
+                face_box=face and face.box,
+                face=None if face is None else np.array(face.landmarks, float),
+                joints=_joints(image, row["box"], face, pose_model),
+                blendshapes=None if crop is None or not crop.size else blendshapes_of(face_model, crop),
+            )
+        )
+    return people
+
+
+def _mask(row: dict, height: int, width: int) -> np.ndarray:
+    try:
+        return decode_mask(row["mask"], height, width)
+    except BrokenMask as error:
+        raise UserError(
+            f"crops: {row['instance']}, slot {row['slot']}: {error}; delete the table and run again"
+        ) from None
+
+
+def faces_of_masks(faces: list, masks: list[np.ndarray]) -> list:
+    """For each mask the largest face whose centre lies in it, or None; a face goes to one mask only."""
+    taken: set[int] = set()
+    found = []
+    for mask in masks:
+        height, width = mask.shape
+        inside = []
+        for number, face in enumerate(faces):
+            x, y = (round(value) for value in face.centre)
+            if number not in taken and 0 <= x < width and 0 <= y < height and mask[y, x]:
+                inside.append((face.box[2] * face.box[3], -number))
+        best = -max(inside)[1] if inside else None
+        if best is not None:
+            taken.add(best)
+        found.append(None if best is None else faces[best])
+    return found
+
+
+def _joints(image: np.ndarray, box: list[float], face, pose_model) -> np.ndarray | None:
+    """(33, 3) x, y and visibility in pixels of the photograph, of the person in the box; None where it shows another's."""
+    if pose_model is None:
+        return None
+    from ..people.poses import pose_of
+
+    x, y, wide, high = box
+    left, top = max(0, round(x - MARGIN * wide)), max(0, round(y - MARGIN * high))
+    right, bottom = round(x + (1 + MARGIN) * wide), round(y + (1 + MARGIN) * high)
+    crop = image[top:bottom, left:right]
+    pose = pose_of(pose_model, crop) if crop.size else None
+    if pose is None:
+        return None
+    joints = pose.landmarks + np.array([left, top, 0], np.float32)
+    return joints if _is_theirs(joints, box, face) else None
+
+
+def _is_theirs(joints: np.ndarray, box: list[float], face) -> bool:
+    """Whether the nose lies in the person's face; without a face, whether it lies in the box."""
+    x, y, width, height = face.box if face is not None else box
+    slack = 0.25 if face is not None else 0.0
+    nose = joints[0]
+    across = x - slack * width <= nose[0] <= x + (1 + slack) * width
+    return bool(across and y - slack * height <= nose[1] <= y + (1 + slack) * height)
