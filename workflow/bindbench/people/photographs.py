@@ -57,6 +57,13 @@ def photograph_size(path: str | Path, max_pixels: int | None = None) -> tuple[in
         return (height, width) if _orientation(image) in (5, 6, 7, 8) else (width, height)
 
 
+def changes_of(path: str | Path) -> list[str]:
+    """What `read_photograph` does to a picture, in words, from the header alone. Raises Unreadable as it does."""
+    with _opened(path, None) as image:
+        turned = [f"turned upright by EXIF orientation {_orientation(image)}"] if _orientation(image) in TURNS else []
+        return turned if image.mode == "RGB" else [*turned, f"converted from {image.mode} to RGB"]
+
+
 def read_labels(path: str | Path, width: int, height: int) -> np.ndarray:
     """(height, width) integers of a picture of labels, such as the numbers of people; of one in colour, the red channel.
 
