@@ -161,7 +161,6 @@ FAULTS = [
     ("broken_box", "person 2: None", {"people": two(box=None)}, {}),
     ("too_few_people", "1 of at least 2.00%", {"people": [person("1", RIGHT)]}, {}),
     ("too_few_people", "0 of at least", {"people": []}, {}),
-    ("too_few_people", "0 of at least", {"people": None}, {}),
     ("too_few_people", "1 of at least 17.00%", {}, {"min_subject_share": 0.17}),
     ("too_few_people", "1 of at least 2.00%", {"people": two(crowd=True)}, {}),
     (
@@ -170,7 +169,7 @@ FAULTS = [
         {"people": [person(str(place), [5 + 45 * place, 20, 40, 140]) for place in range(5)]},
         {},
     ),
-    ("too_many_people", "2 of at least 2.00% of the photograph, asked for are 3 to 4", {}, {"min_subjects": 3}),
+    ("too_few_people", "2 of at least 2.00% of the photograph, asked for are 3 to 4", {}, {"min_subjects": 3}),
     (
         "crowd",
         "touches person 2",
@@ -184,7 +183,6 @@ FAULTS = [
         {},
     ),
     ("bystanders", "1 smaller", {"people": [*two(), person("crowd", [90, 40, 50, 60], crowd=True)]}, {}),
-    ("cut_off", "person 2: 80.0% of its box lie inside", {"people": two(box=[-15, 40, 75, 120])}, {}),
     ("small_subject", "person 2: 120 pixels high", {}, {"min_subject_height_px": 121}),
     # 100 pixels on the longer side leave 50 of 120.
     ("small_subject", "person 2: 50 pixels high", {}, {"max_side_px": 100, "min_subject_height_px": 51}),

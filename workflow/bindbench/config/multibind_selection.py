@@ -33,9 +33,6 @@ class Selection(Section):
         "subjects, may cover together. A crowd region that touches a subject is never allowed.",
     )
     min_subject_height_px: int = Field(128, ge=1, description="Least height of a subject in pixels of the target.")
-    min_inside: float = Field(
-        0.9, ge=0, le=1, description="Least share of a subject's box, as annotated, that lies inside the photograph."
-    )
     max_at_border: float = Field(
         0.45,
         ge=0,

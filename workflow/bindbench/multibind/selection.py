@@ -40,7 +40,7 @@ REASONS = {
     "too_few_people": "too few subjects",
     "too_many_people": "too many subjects",
     "bystanders": "too much is covered by people who are too small to be subjects",
-    "cut_off": "a subject lies partly outside or along the border",
+    "cut_off": "too much of a subject's box lies on the border",
     "small_subject": "a subject is too low in pixels",
     "overlap": "another subject's box covers too much of a subject's",
     "no_mask": "a subject has no mask",
@@ -186,7 +186,7 @@ def choose_subjects(row: dict, settings: Selection) -> list[dict] | Rejection:
     if min(width, height) < settings.min_side_px:
         return Rejection("low_resolution", f"{width} x {height} pixels, at least {settings.min_side_px} are asked for")
     subjects, bystanders, crowds, covered = [], 0, [], 0.0
-    for person in row["people"] or ():
+    for person in row["people"]:
         inside = _inside(person["box"], width, height)
         if inside is None:
             return Rejection("broken_box", f"person {person['person']}: {person['box']}")
@@ -217,12 +217,7 @@ def choose_subjects(row: dict, settings: Selection) -> list[dict] | Rejection:
     scale = min(1.0, settings.max_side_px / max(width, height))
     boxes = [box for _, box in subjects]
     for index, (person, box) in enumerate(subjects):
-        name, annotated = person["person"], person["box"]
-        share = box[2] * box[3] / (annotated[2] * annotated[3])
-        if share < settings.min_inside:
-            return Rejection(
-                "cut_off", f"person {name}: {share:.1%} of its box lie inside, at least {settings.min_inside:.1%}"
-            )
+        name = person["person"]
         problem = _fault_of_box(name, box[3] * scale, largest_overlap(index, boxes), settings)
         if problem:
             return problem
