@@ -1,6 +1,6 @@
 """Where a configured path leads: the working directory first, then the repository that holds this package.
 
-So `resources/...` in the config works from any `--directory` and when the workflow is used as a module.
+So `resources/...` in the config works from any `--directory` and when the workflow is used as a module; `~` is the home.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def resolve(path: str | Path) -> Path:
-    path = Path(path)
+    path = Path(path).expanduser()
     return path if path.exists() or path.is_absolute() else REPOSITORY / path if (REPOSITORY / path).exists() else path
 
 

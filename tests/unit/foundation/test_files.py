@@ -247,3 +247,14 @@ def test_an_error_names_the_file_that_gave_the_value():
     assert source_of(config, files, ("a", "b")) == "mine.yaml"
     assert source_of(config, files, ("a", "c")) == "--config"
     assert source_of({"a": {"b": 3, "c": 2}}, files, ("a", "c")) == "default.yaml"
+
+
+def test_a_path_at_home_is_found_and_watched(tmp_path, monkeypatch):
+    from bindbench.paths import resolve
+    from bindbench.snakemake_support import weight_files
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/model.safetensors").write_bytes(b"1")
+    assert resolve("~/model") == tmp_path / "model"
+    assert weight_files("~/model") == [tmp_path / "model/model.safetensors"], "another training is embedded again"

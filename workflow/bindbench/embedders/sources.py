@@ -44,7 +44,7 @@ def local_folder(path: str, key: str) -> Path | None:
 
     key: the config key, for the message. Raises UserError for what can only be a path and is not there.
     """
-    folder = resolve(Path(path).expanduser())
+    folder = resolve(path)
     if folder.is_dir():
         return folder
     if folder.exists():
@@ -73,7 +73,7 @@ def open_clip_source(entry: Embedder, name: str) -> tuple[str, str | None, Path 
         return f"local-dir:{folder}", None, folder
     if not entry.revision:
         raise UserError(f"{key}.revision: name the pretrained tag or the weights file of {entry.path}")
-    weights = resolve(Path(entry.revision).expanduser())
+    weights = resolve(entry.revision)
     return entry.path, str(weights) if weights.is_file() else entry.revision, weights if weights.is_file() else None
 
 

@@ -19,6 +19,7 @@ from ..embedders import sources
 from ..embedders.embed import verified_image
 from ..embedders.loading import Model, library_versions, load
 from ..errors import UserError
+from ..files import room_for
 from .batches import Picture
 
 __all__ = [
@@ -146,5 +147,6 @@ def merge(entry: Embedder, name: str, adapter: Path, folder: Path) -> None:
         PeftModel.from_pretrained(network.transformers_model, str(adapter)).merge_and_unload()
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    network.to(getattr(torch, entry.dtype)).save(str(unfinished), create_model_card=False)
-    unfinished.rename(folder)
+    with room_for(folder):
+        network.to(getattr(torch, entry.dtype)).save(str(unfinished), create_model_card=False)
+        unfinished.rename(folder)

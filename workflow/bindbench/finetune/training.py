@@ -36,7 +36,7 @@ from ..config.embedders import Embedder
 from ..config.finetuning import Run
 from ..config.versions import VERSIONS
 from ..errors import UserError
-from ..files import csv_text, progress, sha256_of_file, write_json, write_text
+from ..files import csv_text, progress, room_for, sha256_of_file, write_json, write_text
 from . import processes as several
 from .attention import attention_loss, attention_modules, recorded_attentions, word_pairs
 from .base import (
@@ -161,7 +161,7 @@ def finetune(
             if run.validate_every and step % run.validate_every == 0 and step < len(steps):
                 row[4:] = _rounded(validate(model, held, run.margin))
             record["log"].append(row)
-            with (folder / "log.csv").open("a", encoding="utf-8") as file:
+            with room_for(folder / "log.csv"), (folder / "log.csv").open("a", encoding="utf-8") as file:
                 file.write(csv_text(row, []))
             if time.monotonic() - saved > run.checkpoint_minutes * 60 and step < len(steps):
                 checkpoint(step)
