@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from bindbench.errors import UserError
 from bindbench.review.journal import Journal, append_proposal, read_journal
-from bindbench.review.scenes import review_server, serve_review, usual_port
+from bindbench.review.scenes import review_server, serve_review
+from bindbench.review.serving import usual_port
 
 PRESS = "0123456789abcdef" * 2
 
@@ -103,7 +104,7 @@ def test_the_token_is_new_each_time_long_and_in_no_request_s_address(saber):
     "host",
     ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "169.254.1.1", "", "a b"],
 )
-@pytest.mark.parametrize("path", ["/", "/state", "/page.js"])
+@pytest.mark.parametrize("path", ["/", "/state", "/page.js", "/review.js"])
 def test_a_name_that_was_made_to_point_here_is_refused(client, host, path):
     response, data = client.ask("GET", path, Host=host)
     assert response.status == 403 and json.loads(data) == {"error": "wrong Host"}
@@ -180,6 +181,7 @@ def test_the_page_needs_nothing_from_outside_and_may_not_ask_for_it(client):
     for path, kind in {
         "/": "text/html",
         "/page.js": "text/javascript",
+        "/review.js": "text/javascript",
         "/page.css": "text/css",
         "/style.css": "text/css",
     }.items():

@@ -1,11 +1,13 @@
-"""The journal of verdicts: an append-only file of JSON lines, one for each scene that a press of a key judged (SABER, A.4).
+"""The journal of verdicts: an append-only file of JSON lines, one for each thing that a press of a key judged (SABER, A.4).
 
-A verdict belongs to the bytes of an image: the latest line of a scene and SHA-256 counts, and an image that was made again
-is open again. Lines are never changed or deleted; undo appends the earlier verdict again. A line is on disk before
-anyone is told that it is saved. Any number of pages, people and programs may append at once.
+What is judged has an id and is made of bytes: the image of a scene, or a part of an instance of MultiBind. A verdict belongs
+to the bytes: the latest line of an id and SHA-256 counts, and what was made again is open again. Lines are never changed or
+deleted; undo appends the earlier verdict again. A line is on disk before anyone is told that it is saved. Any number of
+pages, people and programs may append at once.
 
-A line: scene, sha256, verdict (accepted, rejected, open), reason, by, time (UTC) and press, the id that all lines of one
-press share. An undo names the press that it undoes; a model's line has the verdict open and names what it proposes.
+A line: the id, under the name that the journal's `key` gives (scene, or part), sha256, verdict (accepted, rejected, open),
+reason, by, time (UTC) and press, the id that all lines of one press share. An undo names the press that it undoes; a model's
+line has the verdict open and names what it proposes.
 """
 
 import fcntl
@@ -31,9 +33,9 @@ def default_verdict(renderer: str) -> str:
     return "accepted" if renderer.split("/")[0] == "builtin" else "open"
 
 
-def read_journal(path: str | Path) -> "Journal":
+def read_journal(path: str | Path, key: str = "scene") -> "Journal":
     """The journal as it stands; one that is missing is empty. Raises UserError for a line that is no verdict."""
-    journal = Journal(path)
+    journal = Journal(path, key)
     journal.refresh()
     return journal
 
@@ -41,14 +43,14 @@ def read_journal(path: str | Path) -> "Journal":
 class Journal:
     """The verdicts of one file, as far as it was read; `refresh` reads on where it stopped. Safe to share by threads."""
 
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
+    def __init__(self, path: str | Path, key: str = "scene"):
+        self.path, self.key = Path(path), key
         self._guard = threading.RLock()
         self._forget()
 
     def _forget(self) -> None:
-        self._lines: dict[str, dict[str, list[dict]]] = {}  # of people, by scene and sha256, in order
-        self._proposals: dict[tuple[str, str], dict] = {}  # the latest of models, by scene and sha256
+        self._lines: dict[str, dict[str, list[dict]]] = {}  # of people, by id and sha256, in order
+        self._proposals: dict[tuple[str, str], dict] = {}  # the latest of models, by id and sha256
         self._presses: dict[str, list[dict]] = {}
         self._file, self._offset, self._count = None, 0, 0
 
@@ -81,40 +83,45 @@ class Journal:
         if not data or is_torn(data):
             self._count += 1
             return
-        line = _checked(data, f"{self.path}: line {self._count + 1}")
+        line = _checked(data, self.key, f"{self.path}: line {self._count + 1}")
         self._count += 1
-        scene, sha256 = line["scene"], line["sha256"]
+        judged, sha256 = line[self.key], line["sha256"]
         if line.get("proposed"):
-            self._proposals[scene, sha256] = line
+            self._proposals[judged, sha256] = line
         else:
-            self._lines.setdefault(scene, {}).setdefault(sha256, []).append(line)
+            self._lines.setdefault(judged, {}).setdefault(sha256, []).append(line)
         if line.get("press"):
             self._presses.setdefault(line["press"], []).append(line)
 
-    def standing(self, scene: str, sha256: str) -> dict | None:
-        """The line of a person that counts for an image; None when nobody judged it."""
+    def judged(self) -> list[str]:
+        """Ids of everything that people judged, in the order of their first lines."""
         with self._guard:
-            lines = self._lines.get(scene, {}).get(sha256)
+            return list(self._lines)
+
+    def standing(self, judged: str, sha256: str) -> dict | None:
+        """The line of a person that counts for an id and bytes; None when nobody judged them."""
+        with self._guard:
+            lines = self._lines.get(judged, {}).get(sha256)
             return lines[-1] if lines else None
 
-    def proposal(self, scene: str, sha256: str) -> dict | None:
-        """The latest line of a model for an image."""
-        return self._proposals.get((scene, sha256))
+    def proposal(self, judged: str, sha256: str) -> dict | None:
+        """The latest line of a model for an id and bytes."""
+        return self._proposals.get((judged, sha256))
 
-    def rejected_images(self, scene: str) -> set[str]:
-        """SHA-256 of every image of the scene that stands rejected."""
+    def rejected_images(self, judged: str) -> set[str]:
+        """SHA-256 of everything that was made under the id and stands rejected."""
         with self._guard:
-            images = self._lines.get(scene, {})
-            return {sha256 for sha256, lines in images.items() if lines[-1]["verdict"] == "rejected"}
+            made = self._lines.get(judged, {})
+            return {sha256 for sha256, lines in made.items() if lines[-1]["verdict"] == "rejected"}
 
     def lines_of(self, press: str) -> list[dict]:
         return self._presses.get(press, [])
 
-    def before(self, press: str, scene: str, sha256: str) -> tuple[bool, dict | None]:
-        """Whether the press is what counts for the image, and the line that counted before it (None: nobody's)."""
+    def before(self, press: str, judged: str, sha256: str) -> tuple[bool, dict | None]:
+        """Whether the press is what counts for the bytes, and the line that counted before it (None: nobody's)."""
         with self._guard:
             stack: list[dict] = []
-            for line in self._lines.get(scene, {}).get(sha256, []):
+            for line in self._lines.get(judged, {}).get(sha256, []):
                 if line.get("undoes") and stack and stack[-1].get("press") == line["undoes"]:
                     stack.pop()
                 else:
@@ -141,26 +148,28 @@ class Journal:
             return lines
 
 
-def verdict_line(scene: str, sha256: str, verdict: str, reason: str | None, by: str | None, **more) -> dict:
-    """A line of the journal, with the time of now. more: press, undoes, proposed. Raises ValueError."""
-    line = {"scene": scene, "sha256": sha256, "verdict": verdict, "reason": reason, "by": by, **more}
+def verdict_line(
+    judged: str, sha256: str, verdict: str, reason: str | None, by: str | None, key: str = "scene", **more
+) -> dict:
+    """A line of the journal, with the time of now. key: the journal's; more: press, undoes, proposed. Raises ValueError."""
+    line = {key: judged, "sha256": sha256, "verdict": verdict, "reason": reason, "by": by, **more}
     line["time"] = datetime.now(UTC).isoformat(timespec="seconds")
-    problem = _problem(line)
+    problem = _problem(line, key)
     if problem:
         raise ValueError(problem)
     return line
 
 
-def append_proposal(journal: Journal, scene: str, sha256: str, verdict: str, reason: str | None, by: str) -> None:
-    """Notes what a model proposes; the image stays as it is until a person confirms it. Raises ValueError, UserError."""
-    line = verdict_line(scene, sha256, "open", reason, by, proposed=verdict)
+def append_proposal(journal: Journal, judged: str, sha256: str, verdict: str, reason: str | None, by: str) -> None:
+    """Notes what a model proposes; it stays as it is until a person confirms it. Raises ValueError, UserError."""
+    line = verdict_line(judged, sha256, "open", reason, by, journal.key, proposed=verdict)
     journal.append(lambda: [line])
 
 
-def _problem(line) -> str | None:
+def _problem(line, key: str) -> str | None:
     if not isinstance(line, dict):
         return "not an object"
-    for name in ("scene", "sha256", "verdict"):
+    for name in (key, "sha256", "verdict"):
         if not isinstance(line.get(name), str):
             return f"{name} is missing"
     for name in ("reason", "by", "time", "press", "undoes", "proposed"):
@@ -175,12 +184,12 @@ def _problem(line) -> str | None:
     return None
 
 
-def _checked(data: bytes, where: str) -> dict:
+def _checked(data: bytes, key: str, where: str) -> dict:
     try:
         line = json.loads(data)
     except ValueError:
         raise UserError(f"{where}: not JSON; mend or remove the line") from None
-    problem = _problem(line)
+    problem = _problem(line, key)
     if problem:
         raise UserError(f"{where}: not a verdict ({problem}); mend or remove the line")
     return line

@@ -1,23 +1,38 @@
-// The page of review/scenes.py: one question at a time, a verdict for each of its five scenes, saved at every press.
+// What the pages of review/ share: one entry at a time, a verdict for each of its items, saved at every press.
 //
 // A press is first kept in this browser (localStorage), then sent, and forgotten here once the server has it on disk; so
 // neither a server that is gone nor a page that is closed loses one. It has an id, so that sending it twice is harmless.
-"use strict";
+//
+// A page calls begin(view). Its view says:
+//   noun, nouns, items   what an entry is called (question, questions), and what is judged, in the plural (scenes)
+//   key                  the name of an item's id in the journal: scene
+//   entries(state)       of the answer to /state: [{id, facets: {name: value}, items: [ids]}]
+//   path(id)             where an entry is asked for
+//   adopt(answer)        makes of that answer an entry: {id, items: [{id, sha256, name, title, pictures: [names], trouble}]}
+//   pictures(entry)      [[name, path]] of its pictures
+//   facets               names of the filters besides the state
+//   place(entry), aside(state)   what the header says of the entry that is shown, and after the counts
+//   reasons(item, state) for which an item may be rejected
+//   movesOn              whether a verdict leads to the next open item
+//   keys                 actions of further keys; Shift+a is apart from a
+//   digits(key, entry)   the item that a key chooses: its index, or -1
+//   draw(entry), show(entry, chosen), showLarge(entry, item)   the entry from nothing, what changes, the enlarged item
 
 const LATER = 3000; // milliseconds until an unsent press is tried again
 const PATIENCE = 15000; // milliseconds that an answer may take
-const KEPT = 5; // questions whose pictures are held
-const by = (id) => document.getElementById(id);
+const KEPT = 5; // entries whose pictures are held
+export const by = (id) => document.getElementById(id);
 
+let view = null;
 let token = "";
 let review = null; // the answer to /state
-let standings = {}; // by scene
-let current = null; // the question that is shown: what /questions answers, with pictures: {scene: address of a blob}
-let place = 0; // its index among review.questions
-let chosen = 0; // which of its five scenes is selected
+let entries = []; // of the view
+let standings = {}; // by item
+let current = null; // the entry that is shown, with pictures: {name: address of a blob} and troubles: {name: why not}
+let place = 0; // its index among entries
+let chosen = 0; // which of its items is selected
 let wanted = 0; // counts page turns, so that a late answer of an earlier one is dropped
-const held = new Map(); // question -> promise of its answer
-const ticks = new Map(); // scene -> indices of ticked bindings; not saved
+const held = new Map(); // entry -> promise of its answer
 
 // ---------------------------------------------------------------------------------------------------- the server
 
@@ -66,7 +81,7 @@ function newId() {
 let lastStamp = 0;
 
 function keep(body, expected) {
-  // expected: how each scene of the press will stand; shown until the server's answer.
+  // expected: how each item of the press will stand; shown until the server's answer.
   lastStamp = Math.max(Date.now(), lastStamp + 1); // presses are sent in the order in which they were made
   localStorage.setItem(`${prefix()}${String(lastStamp).padStart(15, "0")}.${body.press}`, JSON.stringify({ body, expected }));
   lay();
@@ -112,44 +127,48 @@ async function send() {
 
 function lay() {
   for (const { expected } of pending()) {
-    for (const [scene, after] of Object.entries(expected)) standings[scene] = { ...after, unsaved: true };
+    for (const [item, after] of Object.entries(expected)) standings[item] = { ...after, unsaved: true };
   }
 }
 
 async function readState() {
   review = await json("/state");
+  entries = view.entries(review);
   standings = review.standings;
   lay();
 }
 
 // ------------------------------------------------------------------------------------------------ verdicts and undo
 
-const standing = (scene) => standings[scene] || { verdict: "open", by_person: false };
+export const standing = (item) => standings[item] || { verdict: "open", by_person: false };
 const undoable = () => JSON.parse(sessionStorage.getItem(`undo.${review.journal}`) || "[]");
 const setUndoable = (stack) => sessionStorage.setItem(`undo.${review.journal}`, JSON.stringify(stack.slice(-200)));
 
-function judge(items) {
-  const before = Object.fromEntries(items.map((item) => [item.scene, standing(item.scene)]));
-  const body = { press: newId(), verdicts: items };
-  setUndoable([...undoable(), { press: body.press, question: current.question, before }]);
-  keep(body, Object.fromEntries(items.map(({ scene, verdict, reason }) => [scene, { verdict, reason, by_person: true }])));
+function judge(verdicts) {
+  const before = Object.fromEntries(verdicts.map((line) => [line[view.key], standing(line[view.key])]));
+  const body = { press: newId(), verdicts };
+  setUndoable([...undoable(), { press: body.press, entry: current.id, before }]);
+  const after = verdicts.map((line) => [line[view.key], { verdict: line.verdict, reason: line.reason, by_person: true }]);
+  keep(body, Object.fromEntries(after));
 }
 
-function seen(scenes) {
-  if (scenes.every((scene) => current.pictures[scene.scene])) return true;
-  say("A picture is not there yet; what was not seen cannot be judged.", "error");
+function seen(items) {
+  const trouble = items.map((item) => item.trouble).find(Boolean);
+  if (trouble) say(`This cannot be judged: ${trouble}.`, "error");
+  else if (items.every((item) => item.pictures.every((name) => current.pictures[name]))) return true;
+  else say("A picture is not there yet; what was not seen cannot be judged.", "error");
   return false;
 }
 
-const item = (scene, verdict, reason = null) => ({ scene: scene.scene, sha256: scene.sha256, verdict, reason });
+const line = (item, verdict, reason = null) => ({ [view.key]: item.id, sha256: item.sha256, verdict, reason });
 
 function give(verdict, reason) {
-  const scene = current.scenes[chosen];
-  if (!seen([scene])) return;
-  judge([item(scene, verdict, reason)]);
-  const order = [1, 2, 3, 4].map((step) => (chosen + step) % 5);
-  const open = order.find((index) => standing(current.scenes[index].scene).verdict === "open");
-  if (open !== undefined && !by("large").open) choose(open);
+  const { items } = current;
+  if (!seen([items[chosen]])) return;
+  judge([line(items[chosen], verdict, reason)]);
+  const order = items.map((_, step) => (chosen + step) % items.length).slice(1);
+  const open = order.find((index) => standing(items[index].id).verdict === "open");
+  if (view.movesOn && open !== undefined && !by("large").open) choose(open);
   else show();
 }
 
@@ -158,27 +177,28 @@ function give(verdict, reason) {
 const actions = {
   accept: () => give("accepted", null),
   reject() {
-    const scene = current.scenes[chosen];
-    if (!seen([scene])) return;
-    const proposal = standing(scene.scene).proposal;
-    by("reject-title").textContent = `Reject ${scene.role}: why?`;
+    const item = current.items[chosen];
+    if (!seen([item])) return;
+    const { proposal } = standing(item.id);
+    by("reject-title").textContent = `Reject ${item.name}: why?`;
     by("own").value = proposal && proposal.verdict === "rejected" ? proposal.reason || "" : "";
     by("reject-own").disabled = !by("own").value.trim();
+    offerReasons(item);
     by("reject").showModal();
     by("reasons").querySelector("button").focus();
   },
   confirm() {
-    const proposal = standing(current.scenes[chosen].scene).proposal;
+    const { proposal } = standing(current.items[chosen].id);
     if (proposal) give(proposal.verdict, proposal.verdict === "rejected" ? proposal.reason || "unreadable" : null);
-    else say("No model proposed anything for this scene.");
+    else say("No model proposed anything here.");
   },
   acceptAll() {
-    if (!seen(current.scenes)) return;
-    const left = current.scenes.filter((scene) => {
-      const { verdict, by_person } = standing(scene.scene);
+    if (!seen(current.items)) return;
+    const left = current.items.filter((item) => {
+      const { verdict, by_person } = standing(item.id);
       return verdict === "open" || (verdict === "accepted" && !by_person);
     });
-    if (left.length) judge(left.map((scene) => item(scene, "accepted")));
+    if (left.length) judge(left.map((item) => line(item, "accepted")));
     turn(1);
   },
   undo() {
@@ -187,15 +207,16 @@ const actions = {
     if (!last) return say("Nothing to undo in this tab.");
     setUndoable(stack);
     keep({ press: newId(), undoes: last.press }, last.before);
-    const index = review.questions.findIndex(([question]) => question === last.question);
-    chosen = review.questions[index][3].indexOf(Object.keys(last.before)[0]);
+    const index = entries.findIndex(({ id }) => id === last.entry);
+    if (index < 0) return show(); // of an earlier session, which had more
+    chosen = Math.max(0, entries[index].items.indexOf(Object.keys(last.before)[0]));
     if (index === place) show();
     else go(index, chosen);
   },
   next: () => turn(1),
   previous: () => turn(-1),
   nextOpen() {
-    const count = review.questions.length;
+    const count = entries.length;
     for (let step = 1; step <= count; step++) {
       const index = (place + step) % count;
       if (fits(index, "open")) return go(index);
@@ -207,40 +228,41 @@ const actions = {
     by("large").showModal();
     show();
   },
+  down: () => choose((chosen + 1) % current.items.length),
+  up: () => choose((chosen + current.items.length - 1) % current.items.length),
   help: () => by("help").showModal(),
 };
 
-function act(name) {
+export function act(name) {
   if (!review) return;
   if (!current && !["help", "undo", "nextOpen"].includes(name)) return;
   actions[name]();
 }
 
-// -------------------------------------------------------------------------------------------------- which questions
+// --------------------------------------------------------------------------------------------------- which entries
 
 const filter = (name) => by(`filter-${name}`).value;
 
 function fits(index, state = filter("state")) {
-  const [, subset, size, scenes] = review.questions[index];
-  if (filter("size") && String(size) !== filter("size")) return false;
-  if (filter("subset") && subset !== filter("subset")) return false;
-  const verdicts = scenes.map((scene) => standing(scene).verdict);
+  const { facets, items } = entries[index];
+  if (view.facets.some((name) => filter(name) && String(facets[name]) !== filter(name))) return false;
+  const verdicts = items.map((item) => standing(item).verdict);
   if (state === "all") return true;
   return state === "accepted" ? verdicts.every((verdict) => verdict === state) : verdicts.includes(state);
 }
 
 function turn(step) {
-  for (let index = place + step; index >= 0 && index < review.questions.length; index += step) {
+  for (let index = place + step; index >= 0 && index < entries.length; index += step) {
     if (fits(index)) return go(index);
   }
-  say(step > 0 ? "This is the last question that fits the filters." : "This is the first question that fits the filters.");
+  say(`This is the ${step > 0 ? "last" : "first"} ${view.noun} that fits the filters.`);
   show();
 }
 
 function start() {
-  // The first question with something open that fits; else where this tab was.
-  const indices = review.questions.map((_, index) => index).filter((index) => fits(index));
-  const last = review.questions.findIndex(([question]) => question === sessionStorage.getItem("question"));
+  // The first entry with something open that fits; else where this tab was.
+  const indices = entries.map((_, index) => index).filter((index) => fits(index));
+  const last = entries.findIndex(({ id }) => id === sessionStorage.getItem(view.noun));
   const open = indices.find((index) => fits(index, "open"));
   const index = open ?? (indices.includes(last) ? last : indices[0]);
   if (index !== undefined) return go(index);
@@ -250,53 +272,53 @@ function start() {
 }
 
 function hold(index) {
-  const [question] = review.questions[index];
-  if (!held.has(question)) {
-    const promise = json(`/questions/${encodeURIComponent(question)}`).then((answer) => {
-      answer.pictures = {};
-      answer.troubles = {};
-      for (const { scene } of answer.scenes) {
-        request(`/images/${encodeURIComponent(scene)}`)
+  const { id } = entries[index];
+  if (!held.has(id)) {
+    const promise = json(view.path(id)).then((answer) => {
+      const entry = { ...view.adopt(answer), pictures: {}, troubles: {} };
+      for (const [name, path] of view.pictures(entry)) {
+        request(path)
           .then((response) => response.blob())
-          .then((blob) => { answer.pictures[scene] = URL.createObjectURL(blob); })
+          .then((blob) => { entry.pictures[name] = URL.createObjectURL(blob); })
           .catch((error) => {
-            answer.troubles[scene] = explain(error);
-            held.delete(question); // asked again at the next visit
+            entry.troubles[name] = explain(error);
+            held.delete(id); // asked again at the next visit
           })
-          .finally(() => { if (current === answer) show(); });
+          .finally(() => { if (current === entry) show(); });
       }
-      return answer;
+      return entry;
     });
-    promise.catch(() => held.delete(question));
-    held.set(question, promise);
+    promise.catch(() => held.delete(id));
+    held.set(id, promise);
     for (const [old, dropped] of held) {
       if (held.size <= KEPT) break;
-      if (old === question || (current && old === current.question)) continue;
+      if (old === id || (current && old === current.id)) continue;
       held.delete(old);
-      dropped.then((answer) => Object.values(answer.pictures).forEach((url) => URL.revokeObjectURL(url))).catch(() => {});
+      dropped.then((entry) => Object.values(entry.pictures).forEach((url) => URL.revokeObjectURL(url))).catch(() => {});
     }
   }
-  return held.get(question);
+  return held.get(id);
 }
 
 async function go(index, choose) {
   const turnNumber = ++wanted;
-  const [question] = review.questions[index];
+  const { id } = entries[index];
   try {
-    const answer = await hold(index);
+    const entry = await hold(index);
     if (turnNumber !== wanted) return;
-    current = answer;
+    current = entry;
     place = index;
-    const open = answer.scenes.findIndex(({ scene }) => standing(scene).verdict === "open");
+    const open = entry.items.findIndex((item) => standing(item.id).verdict === "open");
     chosen = choose ?? Math.max(open, 0);
-    sessionStorage.setItem("question", question);
-    draw();
+    sessionStorage.setItem(view.noun, id);
+    view.draw(entry);
+    show();
     scrollTo(0, 0);
-    const ahead = review.questions.findIndex((_, later) => later > index && fits(later));
+    const ahead = entries.findIndex((_, later) => later > index && fits(later));
     if (ahead >= 0) hold(ahead).catch(() => {});
   } catch (error) {
     if (turnNumber !== wanted) return;
-    say(`${question} cannot be shown. ${explain(error)}`, "error", true);
+    say(`${id} cannot be shown. ${explain(error)}`, "error", true);
     again = () => go(index, choose);
   }
 }
@@ -305,7 +327,7 @@ let again = null; // what "Try again" does besides sending what is kept
 
 // ------------------------------------------------------------------------------------------------------------ drawing
 
-function element(tag, attributes, ...children) {
+export function element(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
@@ -315,15 +337,15 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
-function say(message, kind = "", retry = false) {
+export function say(message, kind = "", retry = false) {
   by("status").textContent = message;
   by("status").className = kind;
   by("retry").hidden = !retry;
 }
 
-function look(scene) {
-  // How a scene stands, as a class and words.
-  const { verdict, reason, by: who, by_person, proposal, unsaved } = standing(scene);
+function look(item) {
+  // How an item stands, as a class and words.
+  const { verdict, reason, by: who, by_person, proposal, unsaved } = standing(item);
   const small = [];
   if (unsaved) small.push("not saved yet");
   if (who) small.push(`by ${who}`);
@@ -336,71 +358,34 @@ function look(scene) {
   return { css: verdict, text: signs[verdict] + (reason ? `: ${reason}` : ""), small: small.join(", ") };
 }
 
-function bindings(scene) {
-  const ticked = ticks.get(scene.scene) || new Set();
-  ticks.set(scene.scene, ticked);
-  return scene.bindings.map((binding, index) => {
-    const words = `${binding.realised} ${binding.object}`;
-    const box = element("input", {
-      type: "checkbox",
-      onchange(event) {
-        if (event.target.checked) ticked.add(index);
-        else ticked.delete(index);
-        event.target.blur();
-      },
-    });
-    box.checked = ticked.has(index);
-    const text = element("span", {}, binding.held ? words : element("u", { title: "not a binding of the query" }, words));
-    return element("li", {}, element("label", {}, box, text));
-  });
+export function showStanding(paragraph, item) {
+  const { css, text, small } = look(item);
+  paragraph.className = `standing ${css}`;
+  paragraph.replaceChildren(text, ...(small ? [element("small", {}, small)] : []));
+  return css;
 }
 
-function draw() {
-  // The five cards of the current question, from nothing.
-  by("cards").replaceChildren(
-    ...current.scenes.map((scene, index) => {
-      const title = element(
-        "button",
-        { type: "button", class: "title", "aria-pressed": "false", onclick: () => choose(index) },
-        element("kbd", {}, String(index + 1)),
-        element("b", {}, scene.role),
-        element("span", {}, scene.kind),
-      );
-      const picture = element(
-        "button",
-        { type: "button", class: "picture", "aria-label": `Enlarge ${scene.role}`, onclick: () => { choose(index); act("enlarge"); } },
-      );
-      return element(
-        "li",
-        {},
-        element(
-          "article",
-          { class: "card", "aria-label": `${scene.role}, ${scene.kind}` },
-          title,
-          element("p", { class: "standing" }),
-          picture,
-          element(
-            "div",
-            { class: "words" },
-            element("ul", { class: "bindings", "aria-label": `Bindings of ${scene.role}` }, ...bindings(scene)),
-            element("p", { class: "caption" }, element("b", {}, "Image asked for"), scene.generation_caption),
-            element("p", { class: "caption" }, element("b", {}, "Caption"), scene.caption),
-          ),
-        ),
-      );
-    }),
-  );
-  show();
+export function showPicture(holder, name, description) {
+  // The picture once it is there, else why it is not.
+  const url = current.pictures[name];
+  if (url && !holder.querySelector("img")) {
+    holder.querySelector(".note")?.remove();
+    holder.prepend(element("img", { src: url, alt: description }));
+  } else if (!url) {
+    const note = holder.querySelector(".note") || holder.appendChild(element("span", { class: "note" }));
+    note.textContent = current.troubles[name] || "loading…";
+  }
 }
 
-function choose(index) {
+export function choose(index) {
   chosen = index;
   show();
-  document.querySelectorAll(".card .picture")[index].scrollIntoView({ block: "nearest" });
+  const card = document.querySelector(".chosen");
+  (card?.querySelector(".picture") || card)?.scrollIntoView({ block: "nearest" });
 }
 
 function show() {
-  // Everything that changes while a question is shown.
+  // Everything that changes while an entry is shown.
   showHeader();
   by("note").hidden = current !== null;
   by("cards").hidden = current === null;
@@ -408,69 +393,43 @@ function show() {
     button.disabled = current === null && !["help", "undo", "nextOpen"].includes(button.dataset.do);
   }
   if (!current) {
-    by("note").textContent = "No question fits the filters.";
+    by("note").textContent = `No ${view.noun} fits the filters.`;
     return;
   }
-  document.querySelectorAll(".card").forEach((card, index) => showCard(card, current.scenes[index], index === chosen));
-  const proposed = Boolean(standing(current.scenes[chosen].scene).proposal);
+  view.show(current, chosen);
+  const item = current.items[chosen];
+  const proposed = Boolean(standing(item.id).proposal);
   document.querySelectorAll("[data-do=confirm]").forEach((button) => { button.hidden = !proposed; });
-  if (by("large").open) showLarge(current.scenes[chosen]);
-}
-
-function showStanding(paragraph, scene) {
-  const { css, text, small } = look(scene);
-  paragraph.className = `standing ${css}`;
-  paragraph.replaceChildren(text, ...(small ? [element("small", {}, small)] : []));
-  return css;
-}
-
-function showCard(card, scene, isChosen) {
-  const css = showStanding(card.querySelector(".standing"), scene.scene);
-  card.className = `card ${css}${isChosen ? " chosen" : ""}`;
-  card.querySelector(".title").setAttribute("aria-pressed", String(isChosen));
-  const picture = card.querySelector(".picture");
-  const url = current.pictures[scene.scene];
-  if (url && !picture.querySelector("img")) {
-    picture.replaceChildren(element("img", { src: url, alt: `${scene.role}: ${scene.generation_caption}` }));
-  } else if (!url) {
-    picture.textContent = current.troubles[scene.scene] || "loading…";
-  }
-}
-
-function showLarge(scene) {
-  by("large-name").textContent = `${scene.role}: ${scene.kind}`;
-  showStanding(by("large-standing"), scene.scene);
-  by("large-bindings").replaceChildren(...bindings(scene));
-  const url = current.pictures[scene.scene];
-  if (url) by("large-picture").setAttribute("src", url);
-  by("large-picture").setAttribute("alt", scene.generation_caption);
+  if (!by("large").open) return;
+  by("large-name").textContent = item.title;
+  showStanding(by("large-standing"), item.id);
+  view.showLarge(current, item);
 }
 
 function showHeader() {
-  const all = review.questions.flatMap(([, , , scenes]) => scenes).map((scene) => standing(scene).verdict);
+  const all = entries.flatMap(({ items }) => items).map((item) => standing(item).verdict);
   const count = (verdict) => all.filter((other) => other === verdict).length;
   const done = all.length - count("open");
   by("bar").max = all.length;
   by("bar").value = done;
-  const missing = review.without_images;
   by("totals").textContent =
-    `${done} of ${all.length} done, ${count("open")} open, ${count("rejected")} rejected` +
-    (missing ? `; ${missing} questions without images` : "");
-  by("name").textContent = current ? current.question : "Screening";
+    `${done} of ${all.length} ${view.items} done, ${count("open")} open, ${count("rejected")} rejected${view.aside(review)}`;
+  by("name").textContent = current ? current.id : "Screening";
   if (!current) return by("place").replaceChildren();
-  const [, subset, size] = review.questions[place];
-  const fitting = review.questions.map((_, index) => index).filter((index) => fits(index));
+  const fitting = entries.map((_, index) => index).filter((index) => fits(index));
   const position = fitting.indexOf(place) + 1;
-  const where = position ? `question ${position} of ${fitting.length}` : `${fitting.length} questions fit the filters`;
-  by("place").textContent = `${size} objects, ${subset}; ${where}`;
+  const where = position ? `${view.noun} ${position} of ${fitting.length}` : `${fitting.length} ${view.nouns} fit the filters`;
+  by("place").textContent = `${view.place(entries[place])}; ${where}`;
 }
 
 // --------------------------------------------------------------------------------------------------------- the person
 
 const KEYS = {
-  a: "accept", r: "reject", c: "confirm", u: "undo", n: "next", p: "previous", o: "nextOpen", z: "enlarge", "?": "help",
+  r: "reject", c: "confirm", u: "undo", n: "next", p: "previous", o: "nextOpen", z: "enlarge", "?": "help",
   ArrowRight: "next", ArrowLeft: "previous",
 };
+const HELD = ["next", "previous", "down", "up"]; // go on while the key is held
+const WHILE_LARGE = ["accept", "reject", "confirm", "undo", "enlarge", "down", "up"];
 
 function key(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || !review) return;
@@ -480,20 +439,22 @@ function key(event) {
     if (typing || !/^[0-9]$/.test(event.key) || event.repeat) return;
     event.preventDefault();
     if (digit === 0) by("own").focus();
-    else if (review.reasons[digit - 1]) rejectFor(review.reasons[digit - 1]);
+    else by("reasons").querySelectorAll("button")[digit - 1]?.click();
     return;
   }
   if (by("help").open || typing) return;
-  if (event.key >= "1" && event.key <= "5" && event.key.length === 1) {
-    if (current) choose(Number(event.key) - 1);
-    return;
-  }
-  // Shift decides, not the letter's case: Caps Lock must not accept five scenes.
+  // Shift decides, not the letter's case: Caps Lock must not accept a whole entry.
   const letter = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  const name = letter === "a" && event.shiftKey ? "acceptAll" : KEYS[letter];
-  if (!name || (event.repeat && !["next", "previous"].includes(name))) return;
+  const index = current && !event.shiftKey ? view.digits(letter, current) : -1;
+  if (index >= 0) {
+    event.preventDefault();
+    return choose(index);
+  }
+  const keys = { ...KEYS, ...view.keys };
+  const name = (event.shiftKey && keys[`Shift+${letter}`]) || keys[letter];
+  if (!name || (event.repeat && !HELD.includes(name))) return;
   event.preventDefault();
-  if (by("large").open && !["accept", "reject", "confirm", "undo", "enlarge"].includes(name)) return;
+  if (by("large").open && !WHILE_LARGE.includes(name)) return;
   act(name);
 }
 
@@ -502,16 +463,19 @@ function rejectFor(reason) {
   give("rejected", reason);
 }
 
+function offerReasons(item) {
+  const offered = view.reasons(item, review).map((reason, index) =>
+    element("li", {}, element("button", { type: "button", onclick: () => rejectFor(reason) },
+      element("kbd", {}, String(index + 1)), ` ${reason}`)));
+  by("reasons").replaceChildren(...offered);
+}
+
 function furnish() {
-  // Everything that depends on what the server holds, once.
-  by("reasons").replaceChildren(
-    ...review.reasons.map((reason, index) =>
-      element("li", {}, element("button", { type: "button", onclick: () => rejectFor(reason) },
-        element("kbd", {}, String(index + 1)), ` ${reason}`))),
-  );
-  const values = (column) => [...new Set(review.questions.map((question) => question[column]))];
-  by("filter-size").append(...values(2).map((size) => element("option", { value: size }, String(size))));
-  by("filter-subset").append(...values(1).map((subset) => element("option", { value: subset }, subset)));
+  // The filters, of what the server holds; once.
+  for (const name of view.facets) {
+    const values = [...new Set(entries.map(({ facets }) => facets[name]))];
+    by(`filter-${name}`).append(...values.map((value) => element("option", { value }, String(value))));
+  }
 }
 
 function listen() {
@@ -528,7 +492,7 @@ function listen() {
     const reason = by("own").value.trim();
     if (reason) rejectFor(reason);
   });
-  for (const name of ["state", "size", "subset"]) {
+  for (const name of ["state", ...view.facets]) {
     by(`filter-${name}`).addEventListener("change", (event) => {
       event.target.blur();
       start();
@@ -551,7 +515,7 @@ function listen() {
   });
 }
 
-async function begin() {
+async function enter() {
   const given = decodeURIComponent(location.hash.slice(1));
   if (given) {
     sessionStorage.setItem("token", given);
@@ -567,7 +531,7 @@ async function begin() {
     await readState();
   } catch (error) {
     say(explain(error), "error", true);
-    again = begin;
+    again = enter;
     return;
   }
   furnish();
@@ -576,6 +540,9 @@ async function begin() {
   start();
 }
 
-addEventListener("hashchange", () => location.reload());
-listen();
-begin();
+export function begin(given) {
+  view = given;
+  addEventListener("hashchange", () => location.reload());
+  listen();
+  enter();
+}
