@@ -22,7 +22,7 @@ rule render_nano_scenes:
     params:
         config=nano_scenes_config,
         vocabulary=stage_config("vocabulary"),
-        version=VERSIONS["scenes"],
+        version=f'{VERSIONS["scenes"]}.{VERSIONS["nano_scenes"]}',
     message:
         "Rendering scenes for nano, {wildcards.nano_part}"
     shell:

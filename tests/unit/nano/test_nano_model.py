@@ -48,9 +48,9 @@ def test_a_caption_behind_an_image_leaves_its_embedding_alone(network, tokenizer
     pixels = torch.zeros(2, 160, 160, 3, dtype=torch.uint8)
     with torch.no_grad():
         seen = passes.see(pixels)
-        alone = passes.image_states(*seen)
+        _, alone = passes.image_states(*seen)
         ids = padded_ids([passes.ids("a red car"), passes.ids("an icy cup and a red car")])
-        followed = passes.image_states(*seen, ids)
+        _, followed = passes.image_states(*seen, ids)
     assert torch.allclose(alone, followed[:, : alone.shape[1]], atol=1e-6)
     assert not torch.allclose(followed[0, -1], followed[1, -1], atol=1e-3)
 
@@ -75,6 +75,22 @@ def test_each_word_of_a_scene_is_one_token(vocabulary):
     assert sum(count == 1 for count in pieces.values()) > 0.98 * len(pieces)
     again = train_tokenizer(tokenizer_texts(vocabulary, []))
     assert again.get_vocab() == tokenizer.get_vocab()
+
+
+def test_half_way_and_the_rest_are_the_whole_decoder(network, tokenizer):
+    passes = Forward(network, tokenizer)
+    pixels = torch.randint(0, 256, (2, 160, 160, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    ids = passes.image_ids[None].repeat(2, 1)
+    layers = network.language_model.layers
+    with torch.no_grad():
+        seen, deepstack = passes.see(pixels)
+        middle, last = passes.image_states(seen, deepstack)
+        words = network.language_model.embed_tokens(ids)
+        first = passes.image_at
+        states = torch.cat([words[:, :first], seen, words[:, first + TOKENS :]], 1)
+        whole = passes.decode(layers, states, passes.image_positions, deepstack)
+        half = passes.decode(layers[: len(layers) // 2], states, passes.image_positions, deepstack)
+    assert torch.allclose(last, whole, atol=1e-6) and torch.allclose(middle, half, atol=1e-6)
 
 
 def test_padding_reaches_a_multiple_and_changes_no_vector(network, tokenizer):

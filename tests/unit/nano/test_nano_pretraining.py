@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from bindbench.captions import caption
 from bindbench.config.nano import Nano
 from bindbench.errors import UserError
 from bindbench.nano.combinations import is_held_out
@@ -22,15 +23,22 @@ from bindbench.nano.pretraining import (
     IGNORED,
     Trainee,
     Training,
+    _blocks,
     contrast,
+    equal_pairs,
+    grounding_loss,
     joint_loss,
+    phrase_ends,
     pointing_loss,
     pretrain,
     rate_share,
     read_data,
+    read_texts,
     validate,
     words_loss,
+    words_of,
 )
+from bindbench.nano.scenes import BLOCK
 from bindbench.nano.texts import shuffled, with_one_replaced
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -55,6 +63,85 @@ def test_contrast_is_the_cross_entropy_of_both_directions():
     forth = np.mean([np.log(np.exp(row).sum()) - row[i] for i, row in enumerate(scores)])
     back = np.mean([np.log(np.exp(column).sum()) - column[i] for i, column in enumerate(scores[:, :4].T)])
     assert contrast(torch.tensor(5.0), left, right, others).item() == pytest.approx((forth + back) / 2, rel=1e-5)
+
+
+def test_scenes_that_only_swap_are_no_negatives_of_one_another():
+    scenes = [
+        [("red", "car"), ("icy", "cup")],
+        [("icy", "car"), ("red", "cup")],
+        [("red", "car"), ("icy", "kite")],
+        [("icy", "cup"), ("red", "car")],
+    ]
+    words, bindings = equal_pairs([words_of(pairs) for pairs in scenes]), equal_pairs([frozenset(s) for s in scenes])
+    assert words.tolist() == [[(i != 2 and j != 2) or i == j for j in range(4)] for i in range(4)]
+    assert bindings[0].tolist() == [True, False, False, True], "with siblings a swapped scene is a negative"
+    vectors = torch.nn.functional.normalize(torch.randn(4, 8, generator=torch.Generator().manual_seed(0)), dim=1)
+    scale = torch.tensor(5.0)
+    left = vectors.clone().requires_grad_()
+    contrast(scale, left, vectors, alike=words).backward()
+    # Of row 0 only its own row and row 2 are left: the gradient lies in the plane of their difference.
+    difference = vectors[2] - vectors[0]
+    cosine = torch.nn.functional.cosine_similarity(left.grad[0], difference, dim=0)
+    assert cosine.abs().item() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_batch_is_made_of_whole_blocks():
+    generator = np.random.default_rng(0)
+    for scenes, size in ((10 * BLOCK + 7, 2 * BLOCK), (5 * BLOCK, 2 * BLOCK + 3), (9, 4)):
+        chosen = _blocks(scenes, size, generator)
+        assert len(set(chosen)) == size and all(0 <= index < scenes for index in chosen)
+        assert len({index // BLOCK for index in chosen}) <= -(-size // BLOCK) + 1
+    reached = {index for _ in range(300) for index in _blocks(3 * BLOCK + 5, BLOCK, generator)}
+    assert reached == set(range(3 * BLOCK + 5)), "every scene has its turn"
+
+
+def test_a_phrase_ends_where_its_object_ends(network, tokenizer):
+    passes = Forward(network, tokenizer)
+    pairs = [("red", "car"), ("icy", "hat"), ("golden", "violin")]
+    ids = passes.text_ids([caption(pairs)])[0]
+    for (_, thing), end in zip(pairs, phrase_ends(passes, pairs), strict=True):
+        assert tokenizer.decode(ids[: end + 1]).endswith(f" {thing}")
+
+
+def test_grounding_is_right_when_words_stand_by_their_own_tokens(network):
+    trainee = Trainee(network)
+    seen = torch.nn.functional.normalize(torch.randn(2, 25, 16, generator=torch.Generator().manual_seed(0)), dim=-1)
+    shown = torch.zeros(4, 50, dtype=torch.bool)
+    shown[0, [3, 4]], shown[1, 9], shown[2, 25 + 7] = True, True, True  # the fourth is covered by the others
+    read = torch.stack([seen[0, 3] + seen[0, 4], seen[0, 9], seen[1, 7], seen[1, 0]])
+    pairs = [("red", "car"), ("icy", "cup"), ("red", "cup"), ("icy", "hat")]
+    loss, right = grounding_loss(trainee, seen, shown, read, pairs)
+    assert right == 1.0
+    worse, none = grounding_loss(trainee, seen, shown, read[[1, 2, 0, 3]], pairs)
+    assert none == 0.0 and worse > loss
+    # The same combination twice in a batch: neither is wrong for the other.
+    same, _ = grounding_loss(trainee, seen, shown, read[[1, 0, 2, 3]], [pairs[0], pairs[0], *pairs[2:]])
+    assert same < grounding_loss(trainee, seen, shown, read[[1, 0, 2, 3]], pairs)[0]
+
+
+def test_reading_gives_embeddings_phrase_states_and_the_loss_of_sentences(network, tokenizer):
+    passes = Forward(network, tokenizer)
+    pairs = [[("red", "car"), ("icy", "hat")], [("golden", "kite")]]
+    sentences = ["a red car stood by the gate.", "a red car stood."]
+    texts = [*(caption(scene) for scene in pairs), *sentences]
+    ids = passes.text_ids(texts)
+    with torch.no_grad():
+        vectors, read, language = read_texts(passes, ids, [phrase_ends(passes, scene) for scene in pairs], 2)
+        assert torch.allclose(vectors, passes.embed_texts(texts), atol=1e-6)
+        losses, states = [], []
+        for row in ids:
+            positions = torch.arange(len(row)).expand(3, -1)
+            middle, last = passes.decode_in_halves(network.language_model.embed_tokens(torch.tensor([row])), positions)
+            logits = passes.normed(last[0]) @ network.language_model.embed_tokens.weight.T
+            first, behind = len(passes.before), len(passes.after)
+            within = range(first, len(row) - behind)
+            losses.append([-logits[at - 1].log_softmax(0)[row[at]].item() for at in within])
+            states.append(middle[0])
+    assert language.item() == pytest.approx(np.mean(losses[2] + losses[3]), rel=1e-4)
+    ends = [phrase_ends(passes, scene) for scene in pairs]
+    assert torch.allclose(
+        read, torch.stack([states[0][ends[0][0]], states[0][ends[0][1]], states[1][ends[1][0]]]), atol=1e-5
+    )
 
 
 def test_pointing_is_right_when_tokens_are_the_words(network, tokenizer, small):

@@ -19,8 +19,10 @@ class Nano(Section):
     joint_batch: int = Field(48, ge=4, description="Scenes in one of them: two images and two captions each.")
     joint_rate: float = Field(1e-3, gt=0, description="Muon's learning rate; AdamW's is 0.6 of it.")
     pointing_weight: float = Field(1.0, ge=0, description="Of the first stage's loss in the second stage.")
+    grounding_weight: float = Field(1.0, ge=0, description="Of finding each object of a caption in the image.")
     captioning_weight: float = Field(0.25, ge=0, description="Of the caption that the decoder writes behind an image.")
     retelling_weight: float = Field(0.5, ge=0, description="Of the caption that is retold from an embedding alone.")
+    language_weight: float = Field(0.25, ge=0, description="Of foretelling the words of the triplets' sentences.")
     siblings: bool = Field(
         False, description="Contrast captions with swapped attributes too: binding learnt from images (Appendix E)."
     )

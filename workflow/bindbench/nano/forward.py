@@ -161,12 +161,22 @@ class Forward:
         """(n, width) hidden states of last tokens as float32 vectors of unit norm."""
         return functional.normalize(self.normed(states).float(), dim=-1)
 
+    def decode_in_halves(
+        self, states: torch.Tensor, positions: torch.Tensor, deepstack: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Hidden states after half of the decoder's layers, and after all of them; arguments as of `decode`."""
+        layers = self.model.language_model.layers
+        half = len(layers) // 2
+        middle = self.decode(layers[:half], states, positions, deepstack)
+        return middle, self.decode(layers[half:], middle, positions)
+
     def image_states(
         self, seen: torch.Tensor, deepstack: torch.Tensor, captions: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Hidden states (n, tokens, width) of images as the user's turn, followed by captions (n, length) of token ids.
 
-        The embedding is the state of token `len(self.image_ids) - 1`: captions come later and change nothing in it.
+        After half of the layers, and after all. The embedding is the last state of token `len(self.image_ids) - 1`:
+        captions come later and change nothing in it.
         """
         words = self.model.language_model.embed_tokens
         frame = words(self.image_ids)[None].expand(len(seen), -1, -1)
@@ -178,10 +188,10 @@ class Forward:
             next_position = int(positions.max()) + 1
             more = torch.arange(captions.shape[1]).expand(3, -1) + next_position
             positions = torch.cat([positions, more], 1)
-        return self.decode(self.model.language_model.layers, torch.cat(parts, 1), positions, deepstack)
+        return self.decode_in_halves(torch.cat(parts, 1), positions, deepstack)
 
     def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
-        return self.embedded(self.image_states(*self.see(pixels))[:, -1])
+        return self.embedded(self.image_states(*self.see(pixels))[1][:, -1])
 
     def text_ids(self, texts: list[str]) -> list[list[int]]:
         """Token ids of each text in the user's turn."""
@@ -190,22 +200,25 @@ class Forward:
 
     def embed_texts(self, texts: list[str]) -> torch.Tensor:
         """(n, width). Texts of like length go through the model together, so that little is padded."""
-        ids = self.text_ids(texts)
+        vectors = {}
+        for part, ids, _, states in self.text_states(self.text_ids(texts)):
+            last = torch.tensor([len(row) - 1 for row in ids])
+            found = self.embedded(states[torch.arange(len(ids)), last])
+            vectors |= dict(zip(part, found, strict=True))
+        return torch.stack([vectors[index] for index in range(len(texts))])
+
+    def text_states(self, ids: list[list[int]]):
+        """Yields parts of the texts, by length: their numbers, their token ids, and their hidden states (texts, tokens, width)
+        after half of the layers and after all.
+        """
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         size = -(-len(order) // TEXT_PARTS)
-        parts = [order[start : start + size] for start in range(0, len(order), size)]
-        vectors = torch.cat([self._embed_ids([ids[index] for index in part]) for part in parts])
-        back = torch.empty(len(ids), dtype=torch.long)
-        back[torch.tensor(order)] = torch.arange(len(ids))
-        return vectors[back]
-
-    def _embed_ids(self, ids: list[list[int]]) -> torch.Tensor:
-        padded = padded_ids(ids)
-        states = self.model.language_model.embed_tokens(padded)
-        positions = torch.arange(padded.shape[1]).expand(3, -1)
-        states = self.decode(self.model.language_model.layers, states, positions)
-        last = torch.tensor([len(row) - 1 for row in ids])
-        return self.embedded(states[torch.arange(len(ids)), last])
+        for start in range(0, len(order), size):
+            part = order[start : start + size]
+            chosen = [ids[index] for index in part]
+            padded = padded_ids(chosen)
+            states = self.model.language_model.embed_tokens(padded)
+            yield part, chosen, *self.decode_in_halves(states, torch.arange(padded.shape[1]).expand(3, -1))
 
     def word_vectors(self, words: list[str]) -> torch.Tensor:
         """(n, width): mean of the token embeddings of each word as it stands in a sentence, behind a space."""

@@ -5,12 +5,16 @@
     words   the vision tower and the word embeddings alone: every visual token must point, by cosine, to the words of the
             object and of the attribute that it shows. Without it the objects stay at chance: attributes alone satisfy the rest.
     joint   everything. Contrast (InfoNCE) of image and caption, of two views of a scene, of two texts; in most steps against
-            captions with one concept replaced. Two generative losses: the decoder writes the caption behind the image, and a
-            small head, thrown away afterwards, retells the scene from nothing but the embedding of its image or of its caption.
+            captions with one concept replaced. A batch is made of whole blocks, whose scenes share their words. Grounding:
+            half-way through the decoder the state of an object's word in a caption must be closest to the visual tokens of
+            that object, among all objects of the batch. Generative losses: the decoder writes the caption behind the image,
+            goes on with sentences of the triplets, and a small head, thrown away afterwards, retells a scene or a sentence
+            from nothing but the embedding of its image or of its text.
 
-No caption with swapped attributes is ever contrasted, and no held-out combination occurs: what the embedding knows of
-binding comes from naming scenes. With `siblings`, captions with swapped attributes are contrasted too (Appendix E's
-multimodal supervision): a model of its own, to compare.
+No caption with swapped attributes is ever contrasted (two scenes of a batch that hold the same words are no negatives of
+one another), and no held-out combination occurs: what the embedding knows of binding comes from naming and grounding single
+objects. With `siblings`, captions with swapped attributes are contrasted too (Appendix E's multimodal supervision): a model
+of its own, to compare.
 
 Matrices are trained by Muon, the rest by AdamW; weights are float32, the passes bfloat16. A batch follows from the seed and
 the number of its step, so a resumed run goes on as the unbroken one.
@@ -35,8 +39,9 @@ from ..files import csv_text, progress, write_text
 from ..tables import NANO_SCENES, TRIPLETS, read_table
 from ..vocabulary import Vocabulary
 from .combinations import is_held_out
-from .forward import Forward, padded_ids
-from .scenes import IMAGE_PX, VIEWS
+from .forward import BLOCKED, TOKENS, Forward, padded_ids
+from .model import TURN_END
+from .scenes import BLOCK, IMAGE_PX, VIEWS
 from .texts import BARE, Pairs, bare_caption, shuffled, with_one_replaced
 
 REPLACED = 0.75  # share of the joint steps whose second captions have one concept replaced
@@ -48,7 +53,8 @@ IGNORED = -100
 NOT_TRAINED = {"log_every", "validate_every", "validation_scenes", "checkpoint_minutes"}  # they change no weight
 HEADER = [
     *("stage", "step", "seconds", "loss", "words", "image_text", "image_image", "text_text", "sentences"),
-    *("captioning", "retelling", "object_tokens", "attribute_tokens", "single_object", "binding"),
+    *("grounding", "captioning", "retelling", "language"),
+    *("object_tokens", "attribute_tokens", "grounded", "single_object", "binding"),
 ]
 
 
@@ -134,6 +140,7 @@ class Trainee(nn.Module):
         self.retelling = Retelling(model.language_model)
         self.log_scale = nn.Parameter(torch.tensor(float(np.log(1 / 0.07))))  # of the contrast
         self.log_sharpness = nn.Parameter(torch.tensor(2.6))  # of the words
+        self.log_focus = nn.Parameter(torch.tensor(2.6))  # of the grounding
 
 
 class Training:
@@ -230,12 +237,66 @@ def words_loss(training: Training, data: Data, settings: Nano, generator: np.ran
     return loss, logged
 
 
-def contrast(scale: torch.Tensor, left: torch.Tensor, right: torch.Tensor, others: torch.Tensor | None = None):
-    """InfoNCE in both directions; row i belongs to row i. others: more rows that no left row belongs to."""
-    scores = scale * left @ (right if others is None else torch.cat([right, others])).T
-    target = torch.arange(len(left))
-    back = scores[:, : len(right)].T
+def contrast(
+    scale: torch.Tensor,
+    left: torch.Tensor,
+    right: torch.Tensor,
+    others: torch.Tensor | None = None,
+    alike: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """InfoNCE in both directions; row i belongs to row i. others: more rows that no left row belongs to.
+
+    alike: (n, n) bool, pairs of rows that are no negatives of one another.
+    """
+    n = len(left)
+    scores = scale * left @ right.T
+    if alike is not None:
+        scores = scores.masked_fill(alike & ~torch.eye(n, dtype=torch.bool), BLOCKED)
+    back, target = scores.T, torch.arange(n)
+    if others is not None:
+        scores = torch.cat([scores, scale * left @ others.T], 1)
     return (functional.cross_entropy(scores, target) + functional.cross_entropy(back, target)) / 2
+
+
+def equal_pairs(keys: list) -> torch.Tensor:
+    """(n, n) bool: which of the keys are equal."""
+    number = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+    numbers = torch.tensor([number[key] for key in keys])
+    return numbers[:, None] == numbers[None]
+
+
+def words_of(pairs: Pairs) -> tuple:
+    """What a scene holds whatever is bound to what: equal for scenes that only swap."""
+    attributes, things = zip(*pairs, strict=True)
+    return frozenset(attributes), frozenset(things)
+
+
+def phrase_ends(passes: Forward, pairs: Pairs) -> list[int]:
+    """Of each object of a caption the place of its last token in the text as it goes into the decoder."""
+    ends, length = [], len(passes.before)
+    for number, pair in enumerate(pairs):
+        length += len(passes.ids((" and " if number else "") + caption([pair])))
+        ends.append(length - 1)
+    return ends
+
+
+def grounding_loss(
+    trainee: Trainee, seen: torch.Tensor, shown: torch.Tensor, read: torch.Tensor, pairs: Pairs
+) -> tuple[torch.Tensor, float]:
+    """InfoNCE between the objects of a batch as they are seen and as they are read; equal pairs are no negatives.
+
+    seen: (images, 25, width). shown: (objects, images * 25) bool, the visual tokens of each object. read: (objects, width).
+    Returns the loss and how often an object's word is closest to its own tokens. Objects without a token take no part.
+    """
+    present = shown.any(1)
+    share = shown[present].float()
+    looks = (share / share.sum(1, keepdim=True)).to(seen.dtype) @ seen.flatten(0, 1)
+    looks = functional.normalize(looks.float(), dim=-1)
+    words = functional.normalize(read[present].float(), dim=-1)
+    alike = equal_pairs([pair for pair, there in zip(pairs, present.tolist(), strict=True) if there])
+    loss = contrast(trainee.log_focus.float().exp().clamp(max=100), words, looks, alike=alike)
+    scores = (words @ looks.T).masked_fill(alike & ~torch.eye(len(words), dtype=torch.bool), -2)
+    return loss, (scores.argmax(1) == torch.arange(len(words))).float().mean().item()
 
 
 def next_token_loss(passes: Forward, states: torch.Tensor, captions: torch.Tensor, lengths: list[int]) -> torch.Tensor:
@@ -248,9 +309,7 @@ def next_token_loss(passes: Forward, states: torch.Tensor, captions: torch.Tenso
 def joint_loss(training: Training, data: Data, settings: Nano, generator: np.random.Generator):
     """Of one step of the second stage, with what is logged about it."""
     trainee, passes = training.trainee, training.passes
-    chosen = sorted(
-        generator.choice(len(data), settings.joint_batch, replace=False).tolist(), key=lambda i: len(data.pairs[i])
-    )
+    chosen = sorted(_blocks(len(data), settings.joint_batch, generator), key=lambda index: len(data.pairs[index]))
     scenes = [data.pairs[index] for index in chosen]
     n, scale = len(chosen), trainee.log_scale.float().exp().clamp(max=100)
 
@@ -260,56 +319,68 @@ def joint_loss(training: Training, data: Data, settings: Nano, generator: np.ran
     objects, attributes, right_objects, right_attributes = pointing_loss(trainee, passes, data.vocabulary, seen, labels)
 
     replaced = generator.random() < REPLACED
-    first = [caption(shuffled(pairs, generator)) for pairs in scenes]
+    orders = [shuffled(pairs, generator) for pairs in scenes]
     second = [_second_caption(pairs, data.vocabulary, replaced, settings.siblings, generator) for pairs in scenes]
     sentences = [
         data.sentences[index]
         for index in generator.integers(len(data.sentences), size=round(n * SENTENCES) if data.sentences else 0)
     ]
-    texts = first + second + [query for query, _ in sentences] + [sentence for _, sentence in sentences]
-    vectors = passes.embed_texts(texts)
+    asked, answered = [query for query, _ in sentences], [sentence for _, sentence in sentences]
+    texts = [*(caption(pairs) for pairs in orders), *second, *asked, *answered]
+    ends = [phrase_ends(passes, pairs) for pairs in orders]
+    vectors, read, language = read_texts(passes, passes.text_ids(texts), ends, 2 * n)
     told, other = vectors[:n], vectors[n : 2 * n]
     queries, answers = vectors[2 * n :].chunk(2)
 
     # The decoder writes a caption behind one of the views; the scenes are in order of size, so a half is padded little.
-    captions = [passes.ids(caption(shuffled(pairs, generator)) + "<|im_end|>") for pairs in scenes]
+    captions = [passes.ids(caption(shuffled(pairs, generator)) + TURN_END) for pairs in scenes]
     half = n // 2
-    images, written = [passes.image_states(seen[:n], deepstack[:n])[:, -1]], []
+    middle, last = passes.image_states(seen[:n], deepstack[:n])
+    images, written = [last[:, -1]], []
     at = len(passes.image_ids)
     for part in (slice(0, half), slice(half, n)):
         ids = padded_ids(captions[part])
         both = seen[n:][part], deepstack[n:][part]
-        states = passes.image_states(*both, ids)
+        _, states = passes.image_states(*both, ids)
         images.append(states[:, at - 1])
         written.append(next_token_loss(passes, states[:, at - 1 : -1], ids, [len(row) for row in captions[part]]))
     captioning = sum(written) / 2
     images = passes.embedded(torch.cat(images))
     left, right = images[:n], images[n:]
 
-    # The head retells the scene from the embeddings of an image and of a caption.
+    first, past = passes.image_at, passes.image_at + TOKENS
+    pairs = [pair for order in orders for pair in order]
+    shown = torch.from_numpy(_tokens_of(data, chosen, orders))
+    grounding, grounded = grounding_loss(trainee, middle[:, first:past], shown, read, pairs)
+
+    # The head retells the scene from the embeddings of an image and of a caption, and a sentence from its query's.
     retold = []
     for part in (slice(0, half), slice(half, n)):
-        ids = padded_ids(captions[part])
-        both = torch.cat([left[part], told[part]])
-        states = trainee.retelling(passes, both, ids.repeat(2, 1))
-        retold.append(next_token_loss(passes, states, ids.repeat(2, 1), 2 * [len(row) for row in captions[part]]))
-    retelling = sum(retold) / 2
+        retold.append(retelling_loss(trainee, passes, (left[part], told[part]), captions[part]))
+    if sentences:
+        retold.append(retelling_loss(trainee, passes, (queries,), [passes.ids(text + TURN_END) for text in answered]))
+    retelling = sum(retold) / len(retold)
 
-    image_image = contrast(scale, left, right)
+    # Scenes of a block may hold the same words, bound otherwise: with siblings alone these are contrasted.
+    alike = equal_pairs([frozenset(pairs) if settings.siblings else words_of(pairs) for pairs in scenes])
+    image_image = contrast(scale, left, right, alike=alike)
     if replaced or settings.siblings:
-        image_text = (contrast(scale, left, told, other) + contrast(scale, right, told, other)) / 2
+        image_text = sum(contrast(scale, view, told, other, alike) for view in (left, right)) / 2
         text_text = torch.zeros(())
     else:
-        image_text = sum(contrast(scale, view, text) for view in (left, right) for text in (told, other)) / 4
-        text_text = contrast(scale, told, other)
-    between = contrast(scale, queries, answers) if len(queries) else torch.zeros(())
+        views = [(view, text) for view in (left, right) for text in (told, other)]
+        image_text = sum(contrast(scale, view, text, alike=alike) for view, text in views) / 4
+        text_text = contrast(scale, told, other, alike=alike)
+    between = contrast(scale, queries, answers) if sentences else torch.zeros(())
     pointing = objects + attributes
     loss = (
         image_text
         + 0.25 * (image_image + text_text + between)
         + settings.pointing_weight * pointing
+        + settings.grounding_weight * grounding
         + settings.captioning_weight * captioning
         + settings.retelling_weight * retelling
+        + settings.language_weight * language
     )
     logged = {
         "words": pointing,
@@ -317,11 +388,79 @@ def joint_loss(training: Training, data: Data, settings: Nano, generator: np.ran
         "image_image": image_image,
         "text_text": text_text if not replaced else float("nan"),
         "sentences": between,
+        "grounding": grounding,
         "captioning": captioning,
         "retelling": retelling,
+        "language": language,
     }
     logged = {name: value.item() if torch.is_tensor(value) else value for name, value in logged.items()}
-    return loss, {**logged, "object_tokens": right_objects, "attribute_tokens": right_attributes}
+    return loss, {
+        **logged,
+        "object_tokens": right_objects,
+        "attribute_tokens": right_attributes,
+        "grounded": grounded,
+    }
+
+
+def _blocks(scenes: int, size: int, generator: np.random.Generator) -> list[int]:
+    """Numbers of `size` scenes: whole blocks, and a part of one more."""
+    order = generator.permutation(-(-scenes // BLOCK))
+    chosen: list[int] = []
+    for block in order:
+        members = generator.permutation(np.arange(block * BLOCK, min(scenes, (block + 1) * BLOCK)))
+        chosen += members[: size - len(chosen)].tolist()
+        if len(chosen) == size:
+            break
+    return chosen
+
+
+def _tokens_of(data: Data, chosen: list[int], orders: list[Pairs]) -> np.ndarray:
+    """(objects, images * 25) bool: the visual tokens of the first views that show each object of each caption."""
+    rows = []
+    for number, (index, order) in enumerate(zip(chosen, orders, strict=True)):
+        tokens = np.array(data.tokens[index][0])
+        for pair in order:
+            row = np.zeros((len(chosen), len(tokens)), bool)
+            row[number] = tokens == data.pairs[index].index(pair)
+            rows.append(row.ravel())
+    return np.stack(rows)
+
+
+def read_texts(
+    passes: Forward, ids: list[list[int]], ends: list[list[int]], sentences_from: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Embeddings (texts, width), states half-way at the ends of the first texts (ends, width), and the mean next-token loss
+    within the texts from number `sentences_from` on.
+    """
+    vectors, read, losses = {}, {}, []
+    for part, rows, middle, states in passes.text_states(ids):
+        last = torch.tensor([len(row) - 1 for row in rows])
+        vectors |= dict(zip(part, passes.embedded(states[torch.arange(len(rows)), last]), strict=True))
+        for place, number in enumerate(part):
+            if number < len(ends):
+                read[number] = middle[place, ends[number]]
+        told = [place for place, number in enumerate(part) if number >= sentences_from]
+        if told:
+            first = len(passes.before)
+            inner = [rows[place][first : -len(passes.after)] for place in told]
+            captions = padded_ids(inner)[:, : states.shape[1] - first]
+            foretelling = states[told, first - 1 : first - 1 + captions.shape[1]]
+            tokens = sum(map(len, inner))
+            losses.append((next_token_loss(passes, foretelling, captions, list(map(len, inner))), tokens))
+    language = (
+        sum(loss * tokens for loss, tokens in losses) / sum(tokens for _, tokens in losses)
+        if losses
+        else torch.zeros(())
+    )
+    in_order = torch.stack([vectors[number] for number in range(len(ids))])
+    return in_order, torch.cat([read[number] for number in range(len(ends))]), language
+
+
+def retelling_loss(trainee: Trainee, passes: Forward, vectors: tuple, captions: list[list[int]]) -> torch.Tensor:
+    """Of token ids from each of the embeddings (n, width) that belong to them."""
+    ids = padded_ids(captions).repeat(len(vectors), 1)
+    states = trainee.retelling(passes, torch.cat(vectors), ids)
+    return next_token_loss(passes, states, ids, len(vectors) * [len(row) for row in captions])
 
 
 def _second_caption(pairs: Pairs, vocabulary: Vocabulary, replaced: bool, siblings: bool, generator) -> str:
@@ -401,7 +540,7 @@ def _means(window: list[dict]) -> dict[str, float]:
 def _trained_by(settings: Nano, stage: str) -> dict:
     """The settings that the weights at the end of a stage depend on: other joint steps leave the first stage as it was."""
     kept = settings.model_dump(mode="json", exclude=NOT_TRAINED)
-    later = {"pointing_weight", "captioning_weight", "retelling_weight", "siblings"}
+    later = {"siblings", *(name for name in kept if name.endswith("_weight"))}
     return {
         name: value
         for name, value in kept.items()

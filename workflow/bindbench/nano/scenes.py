@@ -3,11 +3,14 @@
     python -m bindbench render-nano-scenes --help
 
 A scene is a set of bindings with two views: two layouts, and for every third binding about another realisation too (other
-colours of "striped"). No held-out combination is drawn. Every scene has a generator of its own, seeded by its number: a
-larger data set keeps the scenes of a smaller one. A shard is two files: <shard>.npy, (scenes, 2, 160, 160, 3) uint8, and a
+colours of "striped"). No held-out combination is drawn. The scenes of a block, consecutive numbers, are drawn from a few
+objects and attributes: side by side in a training batch they share most of their words, so that words alone tell them
+apart with little margin. Every scene has a generator of its own, seeded by its number: a larger data set keeps the scenes
+of a smaller one. A shard is two files: <shard>.npy, (scenes, 2, 160, 160, 3) uint8, and a
 table of what is on it.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +34,8 @@ COVERED = 0.15  # least share of a token's pixels that an object must cover for 
 VIEWS = 2
 ATTEMPTS = 10_000
 SAME_LOOK = 0.7  # chance that a binding looks the same in both views
+BLOCK = 24  # scenes that share their words
+BLOCK_WORDS = 5  # objects, and attributes, of a block; scenes of more objects draw the others from the whole vocabulary
 # Objects in a scene; the middle sizes are where binding is learnt, the large ones are dear and teach little.
 SIZES = {1: 0.14, 2: 0.24, 3: 0.20, 4: 0.17, 5: 0.09, 6: 0.08, 8: 0.05, 10: 0.03}
 
@@ -53,9 +58,14 @@ def draw_scene(vocabulary: Vocabulary, seed: int, number: int, n_objects: int | 
     objects, attributes = list(vocabulary.objects), list(vocabulary.attributes)
     size = n_objects or int(generator.choice(list(SIZES), p=list(SIZES.values())))
     size = min(size, len(objects), len(attributes))
-    for _ in range(ATTEMPTS):
-        things = generator.choice(len(objects), size, replace=False)
-        kinds = generator.choice(len(attributes), size, replace=False)
+    block = np.random.default_rng([seed, number // BLOCK, 1])
+    few_objects = block.permutation(len(objects))[:BLOCK_WORDS]
+    few_attributes = block.permutation(len(attributes))[:BLOCK_WORDS]
+    for attempt in range(ATTEMPTS):
+        # Attributes that never stand together (too few colours for all) fill no scene: the last attempts draw from all.
+        everything = attempt >= ATTEMPTS // 2
+        things = _drawn(len(objects), [] if everything else few_objects, size, generator)
+        kinds = _drawn(len(attributes), [] if everything else few_attributes, size, generator)
         bindings = [(attributes[kind], objects[thing]) for kind, thing in zip(kinds, things, strict=True)]
         if any(is_held_out(*binding) for binding in bindings):
             continue
@@ -68,6 +78,14 @@ def draw_scene(vocabulary: Vocabulary, seed: int, number: int, n_objects: int | 
     raise UserError(
         f"vocabulary: no scene of {size} objects without a held-out combination was found; lengthen the lists for nano"
     )
+
+
+def _drawn(total: int, few: Sequence[int], size: int, generator: np.random.Generator) -> list[int]:
+    """Size different numbers below total in random order: of the few, and of the others where these do not suffice."""
+    chosen = generator.permutation(few)[:size].tolist() if len(few) else []
+    others = np.setdiff1d(np.arange(total), few) if size > len(chosen) else np.arange(0)
+    chosen += generator.permutation(others)[: size - len(chosen)].tolist()
+    return [int(number) for number in generator.permutation(chosen)]
 
 
 def _looks(
