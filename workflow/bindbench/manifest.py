@@ -16,6 +16,7 @@ from .files import write_json
 LIBRARIES = (
     *("numpy", "pyarrow", "pydantic", "inflect", "pillow", "matplotlib", "opencv-python-headless", "resvg-py"),
     *("torch", "torchvision", "transformers", "sentence-transformers", "peft", "open-clip-torch", "wordllama"),
+    *("pycocotools", "imagehash", "mediapipe", "ultralytics"),
 )
 
 
@@ -36,13 +37,7 @@ def write_manifest(
     write_json(
         path,
         {
-            "bindbench": __version__,
-            "git": git_state(Path(__file__).parent),
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "libraries": library_versions(),
-            "settings": settings,
-            "seeds": dict(_seeds(settings)),
+            **made_with(settings),
             "embeddings": embeddings,
             "embedding_seconds": round(sum(fact["seconds"] for fact in embeddings), 1),
             "bought": costs,
@@ -51,6 +46,19 @@ def write_manifest(
             "screening": counts,
         },
     )
+
+
+def made_with(settings: dict) -> dict:
+    """What every manifest says: versions, the commit, the machine, and the config sections with their seeds."""
+    return {
+        "bindbench": __version__,
+        "git": git_state(Path(__file__).parent),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "libraries": library_versions(),
+        "settings": settings,
+        "seeds": dict(_seeds(settings)),
+    }
 
 
 def is_number(value) -> bool:

@@ -180,3 +180,30 @@ SUBJECTS = Table(
         Column("reference_model", pa.string(), "what made the reference"),
     ),
 )
+
+PART_VERDICTS = Table(
+    "multibind/verdicts",
+    ("instance", "part", "slot"),
+    (
+        Column("instance", pa.string(), "id"),
+        Column("part", pa.string(), "instance, crop, reference, background, annotation or prompt"),
+        Column("slot", pa.string(), "A to D; empty: of the whole instance"),
+        Column("sha256", pa.string(), "of what was judged: parts.Part"),
+        Column("verdict", pa.string(), "of a person: accepted, rejected or open"),
+        Column("reason", pa.string(), "why it was rejected", optional=True),
+        Column("by", pa.string(), "who judged it", optional=True),
+        Column("attempt", pa.int32(), "how many of its kind stand rejected: the attempt, from 0, to be made now"),
+    ),
+)
+
+LEFT_OUT = Table(
+    "multibind/left_out",
+    ("instance", "part", "slot", "reason"),
+    (
+        Column("instance", pa.string(), "id"),
+        Column("part", pa.string(), "instance, crop, reference, background, annotation or prompt"),
+        Column("slot", pa.string(), "A to D; empty: of the whole instance"),
+        Column("reason", pa.string(), "missing, rejected, open, or the name of an automatic problem"),
+        Column("detail", pa.string(), "the words of who rejected it", optional=True),
+    ),
+)
