@@ -1,6 +1,7 @@
 """Section 3.2: 2 to 4 subjects in fixed slots, each with crop, mask and box; who is left out, and why, by figures."""
 
 import importlib.util
+import os
 import random
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from bindbench.config.multibind_selection import Selection
 from bindbench.errors import UserError
 from bindbench.files import sha256_of_file
+from bindbench.multibind import selection
 from bindbench.multibind.selection import (
     REASONS,
     Rejection,
@@ -493,6 +495,12 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
     rows.append(rows[0] | {"photograph": "coco/again"})
     quotas = {2: 2, 3: 2}
     assert run(tmp_path, rows, 1, quotas=quotas).bytes == run(tmp_path, rows, 2, quotas=quotas).bytes
+
+
+def test_a_process_that_dies_is_one_line(tmp_path):
+    results = selection._in_order(os._exit, [None], lambda _: 1, lambda _: True, threads=2)
+    with pytest.raises(UserError, match="run again with fewer threads"):
+        list(results)
 
 
 @pytest.mark.parametrize("moment", [1, 2, 5])

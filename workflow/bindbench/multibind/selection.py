@@ -58,9 +58,9 @@ REASONS = {
 }
 AHEAD = 8  # photographs that wait for each process
 PNG = [
-    *(cv2.IMWRITE_PNG_COMPRESSION, 1),
-    *(cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_DEFAULT),
-]  # on photographs a quarter of the default level's time, and 5 % larger
+    *(cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE),
+    *(cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_SUB),
+]  # on photographs half the time of level 1 with all filters, and a sixth of the usual level 6's; 14 % larger than level 1
 
 
 @dataclass(frozen=True)
