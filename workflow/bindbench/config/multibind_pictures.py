@@ -61,14 +61,14 @@ class Backgrounds(Section):
         description="How far below each person is removed with them, for shadows, as a share of the person's height.",
     )
     longest_px: int = Field(
-        960,
+        640,
         ge=64,
         le=4096,
         description="patchmatch, opencv, lama: photographs with a longer side are filled at this size; the rest of the "
         "photograph keeps its own pixels.",
     )
     seed: int = Field(0, ge=0, le=2**32 - 1, description="patchmatch: where the search begins.")
-    patch_px: Literal[3, 5, 7, 9, 11] = Field(5, description="patchmatch: width of a patch.")
+    patch_px: Literal[3, 5, 7, 9, 11] = Field(7, description="patchmatch: width of a patch.")
     algorithm: Literal["telea", "ns"] = Field(
         "telea", description="opencv: telea (fast marching) or ns (Navier-Stokes)."
     )

@@ -9,6 +9,7 @@ methods leave every pixel outside the grown masks as it is. Then people are look
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import cv2
 import numpy as np
 
 from ..config.multibind_pictures import PAID, Backgrounds
+from ..config.multibind_segmentation import Segmentation
 from ..config.services import Services
 from ..errors import UserError
 from ..files import read_verified, sha256, sha256_of_file, write_json
@@ -59,8 +61,7 @@ def make_backgrounds(
     folder: Path,
     settings: Backgrounds,
     services: Services | None,
-    segmentation,
-    models: Path | None,
+    segmentation: Segmentation,
     out: Path,
     out_folder: Path,
     *,
@@ -70,9 +71,9 @@ def make_backgrounds(
 ) -> None:
     """Writes the pictures into `out_folder` and the table BACKGROUNDS; beside it NAME.json says what was bought and refused.
 
-    folder: where the targets of SELECTED lie. services: of the paid methods. segmentation, models: of the check, see
-    people.segmentation. version, threads: see make_references. rejected: by instance, the SHA-256 of the backgrounds that
-    people rejected; each one counts as an attempt of the paid methods.
+    folder: where the targets of SELECTED lie. services: of the paid methods. segmentation: of the check,
+    see `people_in`. version, threads: see make_references. rejected: by instance, the SHA-256 of the backgrounds that people
+    rejected; each one counts as an attempt of the paid methods.
     Raises UserError for a table, weights or a file that is missing or another one, and what services.buying.answers raises.
     """
     instances, subjects = _rows(selected, crops)
@@ -82,7 +83,7 @@ def make_backgrounds(
         made = _bought(instances, subjects, folder, settings, services, notes, record, version, threads, rejected)
     else:
         made = _filled(instances, subjects, folder, settings, notes, version, threads)
-    people = _people_left(made, segmentation, models, notes, version, threads)
+    people = _people_left(made, segmentation, notes, version, threads)
     record["resized"] = {name: value["resized"] for name, value in sorted(made.items()) if "resized" in value}
     rows = []
     for instance in instances:
@@ -134,11 +135,20 @@ def model_of(settings: Backgrounds) -> str:
 
 
 def hole_of(masks: list[np.ndarray], settings: Backgrounds) -> np.ndarray:
-    """(height, width) bool: all masks, each grown around by settings.grow and downwards by settings.grow_below."""
+    """(height, width) bool: all masks, each grown around by settings.grow and downwards by settings.grow_below.
+
+    What a mask encloses goes too: a part that the segmentation missed, or a glimpse of the ground under an arm.
+    """
     hole = np.zeros(masks[0].shape, bool)
     for mask in masks:
-        hole |= grown(mask, round(settings.grow * max(mask.shape)), settings.grow_below)
+        hole |= grown(without_gaps(mask), round(settings.grow * max(mask.shape)), settings.grow_below)
     return hole
+
+
+def without_gaps(mask: np.ndarray) -> np.ndarray:
+    """The (height, width) bool mask with everything that it encloses."""
+    outlines, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    return cv2.drawContours(np.zeros(mask.shape, np.uint8), outlines, -1, 1, cv2.FILLED).astype(bool)
 
 
 def grown(mask: np.ndarray, around: int, below: float) -> np.ndarray:
@@ -183,11 +193,15 @@ def without_people(image: np.ndarray, hole: np.ndarray, settings: Backgrounds) -
 def _patchmatch(image: np.ndarray, hole: np.ndarray, settings: Backgrounds) -> np.ndarray:
     import patchmatch_cython
 
+    # One thread, and random numbers from the seed alone: the same picture each time.
+    arguments = {"patch_size": settings.patch_px, "seed": settings.seed}
     try:
-        # One thread, and random numbers from the seed alone: the same picture each time.
-        return patchmatch_cython.inpaint_pyramid(image, hole, patch_size=settings.patch_px, seed=settings.seed)
-    except ValueError:  # no whole patch is left to take from
-        return cv2.inpaint(image, hole.astype(np.uint8), settings.radius_px, cv2.INPAINT_TELEA)
+        return patchmatch_cython.inpaint_pyramid(image, hole, **arguments)
+    except ValueError:  # so much is hidden that the smallest level of the pyramid has no whole patch left
+        try:
+            return patchmatch_cython.inpaint_single(image, hole, iterations=10, **arguments)
+        except ValueError:  # nor has the photograph itself
+            return cv2.inpaint(image, hole.astype(np.uint8), settings.radius_px, cv2.INPAINT_TELEA)
 
 
 def _opencv(image: np.ndarray, hole: np.ndarray, settings: Backgrounds) -> np.ndarray:
@@ -422,17 +436,20 @@ def _kept(instance: dict, answer: Answer, settings: Backgrounds, notes: Notes, v
 # Checked -------------------------------------------------------------------------------------------------------------
 
 
-def _people_left(made: Mapping[str, dict], segmentation, models: Path | None, notes: Notes, version, threads) -> dict:
+def _people_left(made: Mapping[str, dict], settings: Segmentation, notes: Notes, version, threads) -> dict:
     """How many people the check still finds in each background."""
-    settings = segmentation.model_dump(mode="json") if segmentation is not None else None
-    files = sorted(models.glob("*.task")) if models is not None else []
-    checker = {"settings": settings, "models": [sha256_of_file(file) for file in files], "version": version}
+    checker = {"settings": settings.model_dump(mode="json"), "version": version}
+    if settings.method == "yolo":
+        weights = resolve(Path(settings.yolo_weights).expanduser())
+        if not weights.is_file():
+            raise UserError(f"multibind.segmentation.yolo_weights: {weights}: no such file; put YOLO's weights there")
+        checker["weights"] = sha256_of_file(weights)
     people, tasks, keys = {}, [], []
     for name, value in made.items():
         key = key_of(picture=value["sha256"], checker=checker)
         found = notes.find(f"people/{name}", key)
         if found is None:
-            tasks.append((name, notes.folder, value, segmentation, models))
+            tasks.append((name, notes.folder, value, settings))
             keys.append(key)
         else:
             people[name] = found["people"]
@@ -443,20 +460,37 @@ def _people_left(made: Mapping[str, dict], segmentation, models: Path | None, no
 
 
 def _check(task: tuple) -> int:
-    _, folder, value, segmentation, models = task
+    _, folder, value, settings = task
     data = read_verified(folder / value["file"], value["sha256"], REMEDY)
-    return people_in(decoded(data, folder / value["file"]), segmentation, models)
+    return people_in(decoded(data, folder / value["file"]), settings)
 
 
-def people_in(picture: np.ndarray, segmentation, models: Path | None) -> int:
-    """People that the segmentation finds in a (height, width, 3) uint8 picture, and faces outside of all their masks."""
+def people_in(picture: np.ndarray, settings: Segmentation) -> int:
+    """How many people are found in a (height, width, 3) uint8 picture.
+
+    Those that YOLO finds, where it is the method of the segmentation, and every face that is in none of them. The embedded
+    segmentation finds nobody without a face, so there the faces are all.
+    """
     from ..people.faces import find_faces
-    from ..people.segmentation import segment_people
 
-    people = segment_people(picture, segmentation, models)
+    people = []
+    if settings.method == "yolo":
+        from ..people.segmentation import segment_people
+
+        people = segment_people(picture, settings, _segmenter(settings))
     lone = 0
-    for face in find_faces(picture):
+    for face in find_faces(picture, settings.min_face_score):
         x, y = (int(value) for value in face.centre)
         inside = 0 <= y < picture.shape[0] and 0 <= x < picture.shape[1]
         lone += not (inside and any(person.mask[y, x] for person in people))
     return len(people) + lone
+
+
+OPENED = ExitStack()  # models stay open until the process ends
+
+
+@cache
+def _segmenter(settings: Segmentation):
+    from ..people.segmentation import open_segmenter
+
+    return OPENED.enter_context(open_segmenter(settings, ""))

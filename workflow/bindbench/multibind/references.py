@@ -166,21 +166,23 @@ def embedded_reference(image: np.ndarray, mask: np.ndarray, size_px: int, margin
     share of size_px. Raises ValueError for an empty mask.
     """
     x, y, width, height = _box(mask)
-    inside = mask[y : y + height, x : x + width].astype(np.float32)
+    # A pixel of nothing on every side, or the edge could not fade where the mask touches its box.
+    inside = np.pad(mask[y : y + height, x : x + width].astype(np.float32), 1)
+    colours = np.pad(image[y : y + height, x : x + width].astype(np.float32), ((1, 1), (1, 1), (0, 0)))
     scale = size_px * (1 - 2 * margin) / max(width, height)
-    wide, high = (min(size_px, max(1, round(side * scale))) for side in (width, height))
+    size = max(1, round((width + 2) * scale)), max(1, round((height + 2) * scale))
     way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    # Colours are weighted by the mask before they are mixed; a border of nothing lets the edge fade at the crop's rim too.
-    weighted = image[y : y + height, x : x + width].astype(np.float32) * inside[..., None]
-    share = cv2.resize(inside, (wide, high), interpolation=way)
-    colours = cv2.resize(weighted, (wide, high), interpolation=way) / np.maximum(share, 1e-3)[..., None]
+    # Colours are weighted by the mask before they are mixed.
+    share = cv2.resize(inside, size, interpolation=way)
+    colours = cv2.resize(colours * inside[..., None], size, interpolation=way) / np.maximum(share, 1e-3)[..., None]
     cover = np.clip((share - 0.5) * max(1.0, scale) + 0.5, 0, 1)[..., None]
     cover[share < 1e-3] = 0
-    picture = np.full((size_px, size_px, 3), GREY, np.uint8)
-    left, top = (size_px - wide) // 2, (size_px - high) // 2
-    mixed = colours * cover + GREY * (1 - cover)
-    picture[top : top + high, left : left + wide] = np.clip(np.rint(mixed), 0, 255).astype(np.uint8)
-    return picture
+    mixed = np.clip(np.rint(colours * cover + GREY * (1 - cover)), 0, 255).astype(np.uint8)
+    beyond = max(0, *(side - size_px for side in size))  # the added pixels may reach over the border
+    picture = np.full((size_px + 2 * beyond, size_px + 2 * beyond, 3), GREY, np.uint8)
+    left, top = ((size_px + 2 * beyond - side) // 2 for side in size)
+    picture[top : top + size[1], left : left + size[0]] = mixed
+    return picture[beyond : beyond + size_px, beyond : beyond + size_px]
 
 
 def _box(mask: np.ndarray) -> tuple[int, int, int, int]:
@@ -326,6 +328,8 @@ def _checks(instances, subjects, folder, settings, made, notes: Notes, version, 
         name = instance["instance"]
         rows = [subject for subject in subjects[name] if (name, subject["slot"]) in made]
         values = {subject["slot"]: made[name, subject["slot"]] for subject in rows}
+        if not values:
+            continue
         key = key_of(
             target=instance["sha256"],
             masks={subject["slot"]: subject["mask"] for subject in subjects[name]},
