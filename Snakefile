@@ -44,6 +44,8 @@ include: "rules/image_triplets.smk"
 include: "rules/finetune.smk"
 include: "rules/ablations.smk"
 include: "rules/attention.smk"
+include: "rules/multibind_photographs.smk"
+include: "rules/multibind_instances.smk"
 
 
 rule all:
@@ -60,6 +62,8 @@ rule all:
         rules.tabulate_triplets.output,
         rules.tabulate_ablations.output if settings.ablations else [],
         attention_figure(),
+        rules.assemble_instances.output,
+        rules.draw_instances.output,
 
 
 onstart:

@@ -386,3 +386,42 @@ def attention_figure():
         if possible
         else []
     )
+
+
+def photograph_annotations():
+    """Annotation files of MultiBind's sources; photographs themselves are no inputs, there may be a hundred thousand."""
+    return [escaped(path) for path in support.photograph_annotations(settings)]
+
+
+def people_models(stage):
+    """The models of poses and faces, where a stage of MultiBind is embedded."""
+    embedded = getattr(settings.multibind, stage).method == "embedded"
+    names = ("pose_landmarker.task", "face_landmarker.task")
+    return [f"<results>/multibind/models/{name}" for name in names] if embedded else []
+
+
+def models_argument(wildcards, input):
+    return f"--models {Path(input.models[0]).parent}" if input.models else ""
+
+
+def segmentation_weights():
+    section = settings.multibind.segmentation
+    path = section.yolo_weights if section.method == "yolo" else None
+    return [escaped(resolve(path))] if path else []
+
+
+def background_weights():
+    section = settings.multibind.backgrounds
+    path = section.lama_weights if section.method == "lama" else None
+    return [escaped(resolve(path))] if path else []
+
+
+def multibind_journal():
+    """People's verdicts on the parts of instances, once there are any: rejected parts are made again."""
+    journal = settings.multibind.quality.journal
+    return [escaped(journal)] if Path(journal).exists() else []
+
+
+def paid_slots(stage):
+    """A place among the jobs that call a service, for a stage of MultiBind that is bought."""
+    return 1 if getattr(settings.multibind, stage).method in ("gemini", "openai") else 0

@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 from . import __version__
-from .config import Config, load, stage_from_json
+from .cli_arguments import JOURNAL, SERVICES, path, paths, read_services, section
+from .cli_multibind import MULTIBIND
+from .config import Config, load
 from .config.ablations import AblationPlan
 from .config.attention import Attention
 from .config.embedders import Embedder
@@ -22,7 +24,6 @@ from .config.questions import Questions, Vocabulary
 from .config.scenes import Scenes
 from .config.scoring import Figures, Tables
 from .config.screening import Screening
-from .config.services import Services
 from .config.single_objects import SingleObjects
 from .config.triplets import CONSTRUCTIONS, Generation, Splits
 from .errors import UserError
@@ -56,30 +57,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bindbench", description="The programs behind the rules of the workflow.")
     parser.add_argument("--version", action="version", version=f"bindbench {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, description, arguments, run in COMMANDS:
+    for name, description, arguments, run in [*COMMANDS, *MULTIBIND]:
         command = commands.add_parser(name, help=description, description=description)
         for flags in arguments:
             command.add_argument(flags[0], **flags[1])
         command.set_defaults(run=run)
     return parser
-
-
-def path(name: str, text: str, **more) -> tuple[str, dict]:
-    return name, {"type": Path, "required": True, "help": text, **more}
-
-
-def paths(name: str, text: str, **more) -> tuple[str, dict]:
-    return path(name, text, **{"nargs": "+", **more})
-
-
-def section(name: str, model: type, text: str) -> tuple[str, dict]:
-    """Canonical JSON of a config section, parsed and checked."""
-    return name, {
-        "type": lambda value: stage_from_json(model, value),
-        "required": True,
-        "help": text,
-        "metavar": "JSON",
-    }
 
 
 QUESTIONS = path("--questions", "table of questions")
@@ -157,15 +140,7 @@ def render_scenes(options) -> None:
 def buy_scenes(options) -> None:
     from .saber.bought_images import buy_shard
 
-    buy_shard(*_shard(options), options.config, _services(options.services), options.images)
-
-
-def _services(path: Path) -> Services:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: settings of services cannot be read ({error.strerror})") from None
-    return stage_from_json(Services, text)
+    buy_shard(*_shard(options), options.config, read_services(options.services), options.images)
 
 
 def screen_questions(options) -> None:
@@ -390,7 +365,7 @@ def buy_triplets(options) -> None:
     from .triplets.building import build_shard
 
     outputs = options.examples, options.rejects, options.state, options.record
-    services = _services(options.services)
+    services = read_services(options.services)
     build_shard(options.construction, options.size, options.before, options.config, services, *outputs)
 
 
@@ -571,10 +546,6 @@ def tabulate_ablations(options) -> None:
     )
 
 
-JOURNAL = (
-    "--journal",
-    {"type": Path, "nargs": "*", "default": [], "help": "verdicts of the screening, once there are any"},
-)
 RESULTS = ("--results", {"type": Path, "default": Path("results"), "help": "folder of the results"})
 CONFIGFILE = ("--configfile", {"nargs": "+", "type": Path, "default": [], "help": "YAML files over config/config.yaml"})
 EMBED = [
@@ -648,7 +619,7 @@ COMMANDS = [
             ("--shard", {"type": int, "required": True, "help": "index of the shard"}),
             path("--images", "table to write; the images go into a folder beside it, the costs into a JSON file"),
             JOURNAL,
-            path("--services", "JSON file with the settings of services"),
+            SERVICES,
             section("--config", Scenes, "section scenes"),
         ],
         buy_scenes,
@@ -834,7 +805,7 @@ COMMANDS = [
     (
         "buy-triplets",
         "Get one shard of triplets from a language model.",
-        [*PROPOSE, path("--services", "JSON file with the settings of services")],
+        [*PROPOSE, SERVICES],
         buy_triplets,
     ),
     (

@@ -305,6 +305,13 @@ def weight_files(*paths: str | None) -> list[Path]:
     return sorted({file for path in filter(None, paths) for file in model_files(resolve(path))})
 
 
+def photograph_annotations(settings: Config) -> list[Path]:
+    """Annotation files of MultiBind's sources that are there; the listing says which are missing, and of which key."""
+    from .multibind.sources import photographs_files
+
+    return [path for path in photographs_files(settings.multibind.photographs) if path.exists()]
+
+
 def _started(pid: int) -> str | None:
     """Start time of a process in clock ticks since boot, with the boot's id; None when there is no such process."""
     try:

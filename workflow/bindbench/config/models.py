@@ -8,6 +8,7 @@ from .base import Section
 from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
 from .finetuning import NOT_SCALED, Finetuning
 from .image_triplets import ImageTriplets
+from .multibind import MultiBind
 from .nano import Nano
 from .questions import Questions, Vocabulary
 from .scenes import Scenes
@@ -60,6 +61,9 @@ class Config(Section):
     )
     attention: Attention = Field(
         default_factory=Attention, description="Analysis of the attention between attributes and objects (C.3)."
+    )
+    multibind: MultiBind = Field(
+        default_factory=MultiBind, description="MultiBind's data set, from photographs to instances (3.1, 3.2)."
     )
     tables: Tables = Field(default_factory=Tables, description="Intervals around the means: every mean has one.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")

@@ -5,6 +5,7 @@ from pydantic import Field
 from .base import Section
 from .multibind_annotation import Annotation
 from .multibind_pictures import Backgrounds, References
+from .multibind_quality import Quality
 from .multibind_segmentation import Segmentation
 from .multibind_selection import Selection
 from .multibind_sources import Photographs
@@ -21,3 +22,4 @@ class MultiBind(Section):
     annotation: Annotation = Field(
         default_factory=Annotation, description="What is to be seen, and the prompt from it."
     )
+    quality: Quality = Field(default_factory=Quality, description="What keeps an instance out of the data set.")

@@ -1,0 +1,258 @@
+"""The commands of MultiBind, one per rule, the same name; see cli.py."""
+
+import json
+from pathlib import Path
+
+from .cli_arguments import JOURNAL, SERVICES, path, read_services, section
+from .config.multibind_annotation import Annotation
+from .config.multibind_pictures import Backgrounds, References
+from .config.multibind_quality import Quality
+from .config.multibind_segmentation import Segmentation
+from .config.multibind_selection import Selection
+from .config.multibind_sources import Photographs
+
+SELECTED = path("--selected", "table of the chosen photographs; their pictures lie in the folder of its name")
+CROPS = path("--crops", "table of their subjects")
+PEOPLE_MODELS = path("--models", "folder of build-people-models, for the embedded method", required=False)
+MAX_PIXELS = ("--max-pixels", {"type": int, "required": True, "help": "larger photographs are left out"})
+THREADS = ("--threads", {"type": int, "default": 1, "help": "processes at once"})
+VERSION = (
+    "--version",
+    {"type": int, "required": True, "help": "version of the stage; another one makes everything again"},
+)
+
+
+def _pictures(table: Path) -> Path:
+    """The folder of the pictures that a table names."""
+    return table.with_suffix("")
+
+
+def _rejected(options, part: str) -> dict:
+    """SHA-256 of what people rejected of one kind of part."""
+    from .multibind.parts import rejected_of, rejected_parts
+
+    return rejected_of(rejected_parts(options.journal[0] if options.journal else None), part)
+
+
+def build_people_models(options) -> None:
+    from .people.building import build_people_models
+
+    build_people_models(options.folder)
+
+
+def list_photographs(options) -> None:
+    from .multibind.sources.listing import list_photographs
+
+    list_photographs(options.config, options.photographs)
+
+
+def segment_photographs(options) -> None:
+    from .multibind.segmenting import segment_photographs
+
+    cache = _pictures(options.people)
+    models, version = options.models, options.version
+    segment_photographs(options.photographs, options.people, options.config, models, options.max_pixels, cache, version)
+
+
+def select_photographs(options) -> None:
+    from .multibind.selection import select_photographs
+
+    outputs = options.selected, options.crops, options.rejected, _pictures(options.selected)
+    select_photographs(options.people, options.config, options.max_pixels, *outputs, options.threads)
+
+
+def make_references(options) -> None:
+    from .multibind.references import make_references
+
+    make_references(
+        *(options.selected, options.crops, _pictures(options.selected), options.config),
+        *(read_services(options.services), options.references, _pictures(options.references)),
+        version=options.version,
+        threads=options.threads,
+        rejected=_rejected(options, "reference"),
+    )
+
+
+def make_backgrounds(options) -> None:
+    from .multibind.backgrounds import make_backgrounds
+
+    make_backgrounds(
+        *(options.selected, options.crops, _pictures(options.selected), options.config),
+        *(read_services(options.services), options.segmentation),
+        *(options.backgrounds, _pictures(options.backgrounds)),
+        version=options.version,
+        threads=options.threads,
+        rejected=_rejected(options, "background"),
+    )
+
+
+def annotate_instances(options) -> None:
+    from .multibind.annotating import annotate_instances
+
+    attempts = {instance: len(digests) for instance, digests in _rejected(options, "annotation").items()}
+    annotate_instances(
+        *(options.selected, options.crops, _pictures(options.selected), options.config),
+        *(read_services(options.services), options.annotations, options.models, attempts),
+    )
+
+
+def compile_prompts(options) -> None:
+    from .multibind.prompts import compile_prompts
+
+    compile_prompts(options.annotations, options.prompts, options.lengths)
+
+
+def assemble_instances(options) -> None:
+    from .multibind.assembling import assemble, write_data_manifest
+
+    folder = options.instances.parent
+    made = options.references, options.backgrounds, options.annotations, options.prompts
+    journal = options.journal[0] if options.journal else None
+    assemble(options.selected, options.crops, *made, options.rejected, journal, options.config, folder)
+    behind = json.loads(options.behind)
+    write_data_manifest(options.manifest, behind, options.instances, options.subjects, options.counts)
+
+
+def draw_instances(options) -> None:
+    from .multibind.sheet import draw_sheet, write_card
+
+    tables = options.instances, options.subjects
+    draw_sheet(*tables, options.left_out, options.counts, options.sheet)
+    write_card(*tables, options.left_out, options.counts, options.lengths, options.card)
+
+
+MULTIBIND = [
+    (
+        "build-people-models",
+        "Build the models of poses and faces out of published packages.",
+        [path("--folder", "folder to write into")],
+        build_people_models,
+    ),
+    (
+        "list-photographs",
+        "List the photographs of all sources, with the people that their annotations know.",
+        [path("--photographs", "table to write"), section("--config", Photographs, "section multibind.photographs")],
+        list_photographs,
+    ),
+    (
+        "segment-photographs",
+        "Find the people in photographs without masks.",
+        [
+            path("--photographs", "table of photographs"),
+            path("--people", "table to write; what was found is kept in a folder beside it"),
+            PEOPLE_MODELS,
+            MAX_PIXELS,
+            VERSION,
+            section("--config", Segmentation, "section multibind.segmentation"),
+        ],
+        segment_photographs,
+    ),
+    (
+        "select-photographs",
+        "Choose the photographs that become instances and crop their subjects.",
+        [
+            path("--people", "table of photographs with everyone's masks"),
+            SELECTED,
+            CROPS,
+            path("--rejected", "table of the others to write"),
+            MAX_PIXELS,
+            THREADS,
+            section("--config", Selection, "section multibind.selection"),
+        ],
+        select_photographs,
+    ),
+    (
+        "make-references",
+        "Make the canonical reference of each subject.",
+        [
+            SELECTED,
+            CROPS,
+            JOURNAL,
+            path("--references", "table to write; the pictures go into a folder beside it, the costs into a JSON file"),
+            SERVICES,
+            THREADS,
+            VERSION,
+            section("--config", References, "section multibind.references"),
+        ],
+        make_references,
+    ),
+    (
+        "make-backgrounds",
+        "Remove the people from the photographs.",
+        [
+            SELECTED,
+            CROPS,
+            JOURNAL,
+            path(
+                "--backgrounds", "table to write; the pictures go into a folder beside it, the costs into a JSON file"
+            ),
+            SERVICES,
+            THREADS,
+            VERSION,
+            section(
+                "--segmentation", Segmentation, "section multibind.segmentation, for the check that nobody is left"
+            ),
+            section("--config", Backgrounds, "section multibind.backgrounds"),
+        ],
+        make_backgrounds,
+    ),
+    (
+        "annotate-instances",
+        "Describe the photographs: who wears what, stands how and where, and what is around.",
+        [
+            SELECTED,
+            CROPS,
+            JOURNAL,
+            PEOPLE_MODELS,
+            path("--annotations", "table to write; the costs go into a JSON file beside it"),
+            SERVICES,
+            section("--config", Annotation, "section multibind.annotation"),
+        ],
+        annotate_instances,
+    ),
+    (
+        "compile-prompts",
+        "Compile annotations into entity-indexed prompts.",
+        [
+            path("--annotations", "table of annotations"),
+            path("--prompts", "table to write"),
+            path("--lengths", "JSON of the prompts' lengths to write"),
+        ],
+        compile_prompts,
+    ),
+    (
+        "assemble-instances",
+        "Put the instances together: their tables, their pictures, and what was left out and why.",
+        [
+            SELECTED,
+            CROPS,
+            path("--references", "table of references"),
+            path("--backgrounds", "table of backgrounds"),
+            path("--annotations", "table of annotations"),
+            path("--prompts", "table of prompts"),
+            path("--rejected", "table of the photographs that were not chosen"),
+            JOURNAL,
+            path("--instances", "table to write; the pictures go into the folder images beside it"),
+            path("--subjects", "table that is written beside it"),
+            path("--counts", "JSON that is written beside it"),
+            path("--manifest", "manifest to write"),
+            ("--behind", {"required": True, "metavar": "JSON", "help": "the sections behind the data set"}),
+            section("--config", Quality, "section multibind.quality"),
+        ],
+        assemble_instances,
+    ),
+    (
+        "draw-instances",
+        "Draw the sheet of the instances, and write their card.",
+        [
+            path("--instances", "table of instances"),
+            path("--subjects", "table of their subjects"),
+            path("--left-out", "table of what was left out"),
+            path("--counts", "JSON of the counts"),
+            path("--lengths", "JSON of the prompts' lengths"),
+            path("--sheet", "HTML to write"),
+            path("--card", "Markdown to write"),
+        ],
+        draw_instances,
+    ),
+]
