@@ -13,21 +13,24 @@ from bindbench.people.masks import (
     encode_mask,
     mask_iou,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from pycocotools import mask as coco
 
 MASKS = arrays(bool, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=40))
+UNHURRIED = settings(deadline=None)
 # The 64 characters that numbers are written in, to get past the first check.
 ALPHABET = "".join(chr(code) for code in range(48, 112))
 
 
+@UNHURRIED
 @given(MASKS)
 def test_a_mask_survives_its_run_lengths(mask):
     assert (decode_mask(encode_mask(mask), *mask.shape) == mask).all()
 
 
+@UNHURRIED
 @given(MASKS)
 def test_run_lengths_are_those_of_the_coco_tools(mask):
     counts = encode_mask(mask)
@@ -35,6 +38,7 @@ def test_run_lengths_are_those_of_the_coco_tools(mask):
     assert coco.area(encoded) == mask.sum() and coco.decode(encoded).tolist() == mask.tolist()
 
 
+@UNHURRIED
 @given(MASKS, st.integers(-3, 3), st.integers(-3, 3))
 def test_run_lengths_of_another_size_are_refused(mask, higher, wider):
     height, width = mask.shape[0] + higher, mask.shape[1] + wider
@@ -44,6 +48,7 @@ def test_run_lengths_of_another_size_are_refused(mask, higher, wider):
         decode_mask(encode_mask(mask), height, width)
 
 
+@UNHURRIED
 @given(st.text(st.sampled_from(ALPHABET), max_size=40) | st.text(max_size=20))
 def test_random_text_is_either_a_mask_of_the_size_or_refused(counts):
     try:
@@ -53,6 +58,7 @@ def test_random_text_is_either_a_mask_of_the_size_or_refused(counts):
     assert mask.shape == (7, 9) and (decode_mask(encode_mask(mask), 7, 9) == mask).all()
 
 
+@UNHURRIED
 @given(MASKS, st.data())
 def test_a_damaged_string_is_either_a_mask_of_the_size_or_refused(mask, data):
     counts = encode_mask(mask)
@@ -65,6 +71,7 @@ def test_a_damaged_string_is_either_a_mask_of_the_size_or_refused(mask, data):
     assert found.shape == mask.shape
 
 
+@UNHURRIED
 @given(st.lists(st.integers(-(2**40), 2**40), max_size=8))
 def test_numbers_that_pycocotools_would_cut_off_are_refused(numbers):
     """pycocotools keeps 32 bits of a run and shifts signs beyond them, so a sum that looks right can lie."""
@@ -103,6 +110,7 @@ def test_what_is_no_run_length_is_refused(counts):
         decode_mask(counts, 2, 3)
 
 
+@UNHURRIED
 @given(MASKS)
 def test_plain_run_lengths_make_the_same_mask(mask):
     flat = mask.T.ravel()
@@ -130,6 +138,7 @@ def test_polygons_of_one_person_are_joined():
     assert (joined == (apart[0] | apart[1])).all() and apart[0].any() and apart[1].any()
 
 
+@UNHURRIED
 @given(st.lists(st.floats(-12, 24), min_size=6, max_size=20).filter(lambda corners: not len(corners) % 2))
 def test_a_polygon_over_the_edge_stays_inside(corners):
     mask = decode_mask(counts_of_polygons([corners], 12, 12), 12, 12)
@@ -164,6 +173,7 @@ def test_what_is_no_polygon_is_refused(polygons):
         counts_of_polygons(polygons, 20, 20)
 
 
+@UNHURRIED
 @given(MASKS)
 def test_the_box_is_the_smallest_that_holds_the_mask(mask):
     x, y, width, height = (int(value) for value in box_of_mask(mask))
@@ -174,6 +184,7 @@ def test_the_box_is_the_smallest_that_holds_the_mask(mask):
     assert box_of_counts(encode_mask(mask), *mask.shape) == box_of_mask(mask)
 
 
+@UNHURRIED
 @given(MASKS)
 def test_overlap_of_masks_is_one_with_itself_and_none_with_the_rest(mask):
     assert mask_iou(mask, mask) == (1.0 if mask.any() else 0.0)
@@ -184,6 +195,7 @@ def test_overlap_of_masks_is_one_with_itself_and_none_with_the_rest(mask):
 BOXES = st.tuples(*[st.integers(0, 12)] * 4).map(list)
 
 
+@UNHURRIED
 @given(BOXES, BOXES)
 def test_overlap_of_boxes_is_that_of_their_pixels(first, second):
     drawn = []

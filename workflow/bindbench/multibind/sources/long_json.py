@@ -7,6 +7,8 @@ from pathlib import Path
 PIECE = 1 << 20  # characters read at a time
 LONGEST = 1 << 26  # characters of one item, else the file is taken to be broken
 
+BEHIND_VALUES = tuple(" \t\r\n,:]}")
+
 
 class BrokenJson(Exception):
     """Why a file cannot be read: one line without the path."""
@@ -91,7 +93,7 @@ class _Text:
             raise BrokenJson(self._broken())
 
     def value(self):
-        """The next value. One that ends where the kept text ends may go on behind it, as a number does."""
+        """The next value. A number may go on where the kept text ends: what follows a value shows that it is whole."""
         self.next()
         while True:
             try:
@@ -103,7 +105,8 @@ class _Text:
             except RecursionError:
                 raise BrokenJson("nested too deeply") from None
             else:
-                if end < len(self.kept) or self.ended:
+                shown = self.kept[end : end + 1] in BEHIND_VALUES or len(self.kept) - self.position > LONGEST
+                if shown or self.ended:
                     self.position = end
                     return value
             self.more()
