@@ -105,27 +105,18 @@ def select_photographs(
     work = partial(make_instance, settings=settings, max_pixels=max_pixels, folder=folder)
     instances: list[dict] = []
     subjects: list[dict] = []
-    by_number, by_source = Counter(), Counter()
+    taken: Counter[int | str] = Counter()  # by number of subjects and by source
     hashes = np.empty(len(candidates), np.uint64)
-
-    def quota_that_is_full(candidate: Candidate) -> Rejection | None:
-        number, source = candidate.n_subjects, candidate.source
-        if by_number[number] >= settings.quotas.get(number, len(candidates)):
-            return Rejection("quota_full", f"{by_number[number]} photographs of {number} subjects are taken")
-        if by_source[source] >= settings.source_quotas.get(source, len(candidates)):
-            return Rejection("source_quota_full", f"{by_source[source]} photographs of {source} are taken")
-        return None
-
     results = _in_order(
         work,
         progress(candidates, "photographs", unit="photograph"),
         lambda candidate: _row(table, candidate.index),
-        lambda candidate: quota_that_is_full(candidate) is None,
+        lambda candidate: _full_quota(candidate, taken, settings) is None,
         threads,
     )
     for candidate, made in results:
         # The quota comes first: what a process has made in advance must not decide the reason.
-        outcome = quota_that_is_full(candidate) or made
+        outcome = _full_quota(candidate, taken, settings) or made
         if not isinstance(outcome, Rejection):
             outcome = _same_as_before(outcome, hashes, instances, settings) or outcome
         if isinstance(outcome, Rejection):
@@ -137,8 +128,7 @@ def select_photographs(
         hashes[len(instances)] = int(instance["perceptual_hash"], 16)
         instances.append(instance)
         subjects += its_subjects
-        by_number[candidate.n_subjects] += 1
-        by_source[candidate.source] += 1
+        taken.update((candidate.n_subjects, candidate.source))
     if not instances:
         counts = Counter(rejection.reason for _, rejection in rejections.values())
         told = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
@@ -153,6 +143,16 @@ def select_photographs(
         for photograph, (source, rejection) in sorted(rejections.items())
     ]
     write_table(REJECTED, rows, rejected)
+
+
+def _full_quota(candidate: Candidate, taken: Counter, settings: Selection) -> Rejection | None:
+    """taken: photographs by number of subjects and by source."""
+    number, source = candidate.n_subjects, candidate.source
+    if number in settings.quotas and taken[number] >= settings.quotas[number]:
+        return Rejection("quota_full", f"{taken[number]} photographs of {number} subjects are taken")
+    if source in settings.source_quotas and taken[source] >= settings.source_quotas[source]:
+        return Rejection("source_quota_full", f"{taken[source]} photographs of {source} are taken")
+    return None
 
 
 def _judge_boxes(table: pa.Table, settings: Selection) -> tuple[list[Candidate], dict[str, tuple[str, Rejection]]]:
