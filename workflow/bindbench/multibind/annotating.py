@@ -266,7 +266,6 @@ def look_at(image: np.ndarray, subjects: list[dict], settings: Settings, pose_mo
     pose_model, face_model: of people.poses, or None. Raises UserError for a broken mask.
     """
     from ..people.faces import find_faces
-    from ..people.poses import blendshapes_of, face_crop
     from .measuring import Person
 
     height, width = image.shape[:2]
@@ -274,7 +273,6 @@ def look_at(image: np.ndarray, subjects: list[dict], settings: Settings, pose_mo
     masks = [_mask(row, height, width) for row in subjects]
     people = []
     for row, mask, face in zip(subjects, masks, faces_of_masks(faces, masks), strict=True):
-        crop = face_crop(image, face.box) if face is not None and face_model is not None else None
         people.append(
             Person(
                 row["slot"],
@@ -283,7 +281,7 @@ def look_at(image: np.ndarray, subjects: list[dict], settings: Settings, pose_mo
                 face_box=face and face.box,
                 face=None if face is None else np.array(face.landmarks, float),
                 joints=_joints(image, row["box"], face, pose_model),
-                blendshapes=None if crop is None or not crop.size else blendshapes_of(face_model, crop),
+                blendshapes=_blendshapes(image, face, face_model),
             )
         )
     return people
@@ -314,6 +312,14 @@ def faces_of_masks(faces: list, masks: list[np.ndarray]) -> list:
             taken.add(best)
         found.append(None if best is None else faces[best])
     return found
+
+
+def _blendshapes(image: np.ndarray, face, face_model) -> dict[str, float] | None:
+    if face is None or face_model is None:
+        return None
+    from ..people.poses import blendshapes_of, face_crop
+
+    return blendshapes_of(face_model, face_crop(image, face.box))
 
 
 def _joints(image: np.ndarray, box: list[float], face, pose_model) -> np.ndarray | None:

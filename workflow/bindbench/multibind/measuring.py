@@ -19,6 +19,7 @@ from ..config.multibind_annotation import Measures
 from ..language import article
 from .annotation import Annotation, position_of
 
+BACKGROUND_SHARE, PLACE_SHARE = 0.12, 0.15  # of an area, that a colour covers to be named
 WORKING_SIDE = 512  # pixels; colours and light are measured on a picture no larger than this
 
 # Ours: sRGB of colours as people name them.
@@ -282,8 +283,9 @@ def body_phrase(body: Body) -> str:
             else "wider than tall"
         )
         return f"with an outline that is {shape} in the picture"
-    parts = [f"{_posture(body)}{_lean(body)}", f"with the shoulders {_facing(body)}"]
-    return ", ".join(parts)
+    # Without the hips the trunk's height, which the turn is measured by, is a guess.
+    hedge = "apparently " if body.middle(HIPS) is None else ""
+    return f"{_posture(body)}{_lean(body)}, with the shoulders {hedge}{_facing(body)}"
 
 
 def is_sitting(body: Body) -> bool | None:
@@ -309,9 +311,9 @@ def _lean(body: Body) -> str:
         return ""
     angle = 180 - from_down(hips, shoulders)
     if angle < 8:
-        return " and upright"
+        return " upright" if is_sitting(body) is False else ", upright"
     much = "slightly" if angle < 20 else "clearly"
-    return f" and leaning {much} to the {_side(shoulders[0] - hips[0])} of the picture"
+    return f", leaning {much} to the {_side(shoulders[0] - hips[0])} of the picture"
 
 
 def _facing(body: Body) -> str:
@@ -325,7 +327,7 @@ def _facing(body: Body) -> str:
     if nose is None:
         return "turned sideways"
     side = _side(nose[0] - (left[0] + right[0]) / 2)
-    return f"turned {'half' if across > 0.25 else 'mostly'} to the {side} of the picture"
+    return f"turned {'halfway' if across > 0.25 else 'mostly'} to the {side} of the picture"
 
 
 def _torso(body: Body) -> float:
@@ -470,7 +472,7 @@ def head_phrase(body: Body) -> str | None:
 
 
 def expression_phrase(body: Body, limits: Measures) -> str | None:
-    """From blendshapes; else the mouth's width in a face that is turned to the camera, which is all that five points tell."""
+    """From blendshapes; else the mouth's width in a face that is turned to the camera: five points tell no more."""
     if body.person.blendshapes is not None:
         return _expression(body.person.blendshapes, limits)
     turn = turn_of(body)
@@ -478,13 +480,15 @@ def expression_phrase(body: Body, limits: Measures) -> str | None:
         return None
     if abs(turn) >= 0.9:
         return "mainly its side"
+    if abs(turn) >= 0.4:  # the mouth is foreshortened
+        return None
     right_eye, left_eye, _, right_mouth, left_mouth = body.person.face
     width = float(np.linalg.norm(left_mouth - right_mouth) / max(np.linalg.norm(left_eye - right_eye), 1e-9))
     return _upto(
         width,
         (0.7, "a mouth that appears narrow"),
-        (1.0, "a mouth that appears at rest"),
-        (99, "a mouth that appears drawn wide"),
+        (1.0, "a mouth that appears to be of ordinary width"),
+        (1e9, "a mouth that appears drawn wide"),
     )
 
 
@@ -547,13 +551,13 @@ def gaze_phrase(body: Body, limits: Measures) -> str | None:
     up = (scores.get("eyeLookUpLeft", 0.0) + scores.get("eyeLookUpRight", 0.0)) / 2
     down = (scores.get("eyeLookDownLeft", 0.0) + scores.get("eyeLookDownRight", 0.0)) / 2
     aside = [
-        f"to the {side}"
+        f"to the {side} of the picture"
         for side, score in (("left", to_left), ("right", to_right))
         if score >= 2 * limits.slight_expression
     ]
     aside += [word for word, score in (("upwards", up), ("downwards", down)) if score >= 2 * limits.slight_expression]
     if aside:
-        return f"apparently directed aside, the eyes turned {_and(aside)} while the head points {head}"
+        return f"apparently turned {_and(aside)} by the eyes, while the head points {head}"
     return f"apparently directed {head}, the eyes following the turn of the head"
 
 
@@ -662,7 +666,7 @@ def background_of(lab: np.ndarray, behind: np.ndarray, limits: Measures) -> dict
     """Colours outside the masks, as a whole and by place; what is to be seen there cannot be measured."""
     if behind.sum() < 100:
         return {"setting": "hardly anything beside the people"}
-    colours = named_colours(lab[behind], 0.12)[:4]
+    colours = named_colours(lab[behind], BACKGROUND_SHARE)[:4]
     spread = _spread(lab[..., 0], behind)
     light = float(lab[..., 0][behind].mean())
     tone = _upto(light, (35, "a dark"), (65, "a medium-light"), (101, "a light"))
@@ -679,7 +683,7 @@ def background_of(lab: np.ndarray, behind: np.ndarray, limits: Measures) -> dict
         part = (slice(rows[down.start], rows[down.stop]), slice(columns[across.start], columns[across.stop]))
         pixels = lab[part][behind[part]]
         if len(pixels) >= 0.2 * behind[part].size:
-            named = named_colours(pixels, limits.colour_share)[:2]
+            named = named_colours(pixels, PLACE_SHARE)[:3]
             mainly = f"mainly {_and(named)}"
             places.append(f"a {mainly} area {words}")
     setting = f"{tone} scene behind the people"
