@@ -186,3 +186,16 @@ def test_suffixes_are_of_formats_that_can_be_read(tmp_path):
     for suffix in SUFFIXES:
         Image.fromarray(PICTURE).save(tmp_path / f"a{suffix}")
         assert read_photograph(tmp_path / f"a{suffix}", LIMIT).shape == PICTURE.shape
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp", "tiff", "bmp"])
+@pytest.mark.parametrize("orientation", [None, 6])
+def test_the_size_is_read_without_unpacking_a_pixel(tmp_path, monkeypatch, suffix, orientation):
+    path, unpacked = tmp_path / f"a.{suffix}", []
+    if suffix == "bmp":
+        Image.fromarray(PICTURE).save(path)
+    else:
+        saved(path, orientation)
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda image: unpacked.append(image))
+    photograph_size(path, LIMIT)
+    assert not unpacked
