@@ -1,6 +1,6 @@
 """Assembles the data set: joins what was made for each instance, leaves faulty ones out, and gathers their files (section 3.2).
 
-    python -m bindbench assemble-multibind --help
+    python -m bindbench assemble-instances --help
 
 An instance stays when each of its parts was made, no person rejected one (parts.py), and no automatic problem that the config
 names was found. Everything else is left out with each of its reasons. The files that stay lie in images/INSTANCE/, hard links
@@ -55,6 +55,8 @@ def assemble(
     left_out = {name: losses for name, losses in left_out.items() if losses}
     kept = [joined for joined in every if joined.instance not in left_out]
     counts = stage_counts(every, left_out, read_table(REJECTED, rejected).to_pylist())
+    for name in ("instances.parquet", "subjects.parquet"):
+        (folder / name).unlink(missing_ok=True)  # what is not whole must not look whole
     if not kept:
         told = ", ".join(f"{stage} {number}" for stage, number in counts["lost"].items() if number)
         raise UserError(
@@ -63,8 +65,6 @@ def assemble(
         )
     tables = {"selected": selected, "reference": references, "background": backgrounds}
     files = {joined.instance: _files(joined, tables) for joined in kept}
-    for name in ("instances.parquet", "subjects.parquet"):
-        (folder / name).unlink(missing_ok=True)  # what is not whole must not look whole
     gather_images(files, folder)
     accepted = _accepted(verdicts)
     write_table(SUBJECTS, [row for joined in kept for row in _subject_rows(joined)], folder / "subjects.parquet")
