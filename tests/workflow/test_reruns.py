@@ -1,10 +1,12 @@
 """The rerun matrix: change each leaf of the config, and exactly the stages that read it, and what follows, run again."""
 
+import copy
 import shutil
 
 import pytest
 import yaml
-from bindbench.config import Config, load
+from bindbench.config import Config, load, stage
+from bindbench.config.multibind import MultiBind
 from bindbench.snakemake_support import triplet_shards
 from snakemake_runs import REPOSITORY, planned
 
@@ -77,6 +79,7 @@ NANO = {
     **{"seed": 1, "shards": 3, "shard_size": 50, "validation_scenes": 60, "words_steps": 3, "words_batch": 8},
     **{"words_rate": 0.001, "joint_steps": 3, "joint_batch": 8, "joint_rate": 0.002, "pointing_weight": 0.5},
     **{"captioning_weight": 0.5, "retelling_weight": 0.1, "siblings": True, "log_every": 5, "validate_every": 7},
+    **{"grounding_weight": 0.5, "language_weight": 0.5},
     **{"checkpoint_minutes": 1},
 }
 # Leaves that nothing of the tiny workflow reads, with other values: they are changed all at once, and nothing runs.
@@ -100,6 +103,77 @@ UNREAD = {
     "screening.journal": "elsewhere.jsonl",  # nobody has judged anything yet
     "screening.require_verdict": True,  # the embedded renderer's scenes count as accepted
     "screening.proposal_model": "some-model",
+}
+# Stages of MultiBind by the section that each reads: another value for every leaf, and what must run.
+ASSEMBLED = {"assemble_instances", "draw_instances"}
+DESCRIBED = {"annotate_instances", "compile_prompts"} | ASSEMBLED
+SELECTED = {"select_photographs", "make_references", "make_backgrounds"} | DESCRIBED
+SEGMENTED = {"segment_photographs"} | SELECTED
+MULTIBIND = {
+    "photographs": (
+        {
+            **{"sources.builtin.kind": "folder", "sources.builtin.images": ".", "sources.builtin.annotations": None},
+            **{"sources.builtin.licence": "ours", "sources.builtin.limit": 1, "use": ["builtin"], "max_pixels": 9},
+        },
+        {"list_photographs"} | SEGMENTED,
+    ),
+    "segmentation": (
+        {
+            **{"min_face_score": 0.6, "method": "yolo", "yolo_weights": "x.pt", "yolo_image_px": 320},
+            **{"min_person_score": 0.3, "mask_threshold": 0.4, "min_area": 0.01},
+        },
+        SEGMENTED,
+    ),
+    "selection": (
+        {
+            **{"seed": 1, "min_subjects": 3, "max_subjects": 3, "min_subject_share": 0.1, "max_bystander_share": 0.1},
+            **{
+                "min_subject_height_px": 9,
+                "max_at_border": 0.1,
+                "min_filled": 0.1,
+                "max_pieces": 2,
+                "max_overlap": 0.1,
+            },
+            **{"min_side_px": 99, "max_side_px": 999, "min_sharpness": 1, "min_subject_sharpness": 1},
+            **{"duplicate_bits": None, "quotas": {2: 1}, "source_quotas": {"builtin": 1}},
+        },
+        SELECTED,
+    ),
+    "references": (
+        {
+            **{"size_px": 512, "method": "gemini", "gemini_model": "x", "openai_model": "x", "quality": "low"},
+            **{"margin": 0.1, "least_coverage": 0.1},
+        },
+        {"make_references"} | ASSEMBLED,
+    ),
+    "backgrounds": (
+        {
+            **{"seed": 1, "method": "opencv", "grow": 0.1, "grow_below": 0.1, "longest_px": 320, "patch_px": 5},
+            **{"algorithm": "ns", "radius_px": 2, "lama_weights": "x.pt", "gemini_model": "x", "openai_model": "x"},
+            **{"quality": "low", "gemini_size": "2K"},
+        },
+        {"make_backgrounds"} | ASSEMBLED,
+    ),
+    "annotation": (
+        {
+            **{"measures.visibility": 0.4, "method": "gemini", "model": "x", "temperature": 0.5, "max_tokens": 5000},
+            **{"measures.face_score": 0.6, "measures.slight_expression": 0.2, "measures.strong_expression": 0.7},
+            **{"measures.patterned": 8, "measures.colour_share": 0.3, "measures.bare_distance": 13},
+        },
+        DESCRIBED,
+    ),
+    "quality": (
+        {
+            **{
+                "require_verdict": True,
+                "journal": "elsewhere.jsonl",
+                "reference_problems": [],
+                "background_problems": [],
+            },
+            **{"annotation_problems": [], "prompt_problems": []},
+        },
+        ASSEMBLED,
+    ),
 }
 # A leaf, another value, and what must run.
 CASES = {
@@ -179,7 +253,50 @@ def test_every_leaf_of_the_config_has_a_case():
     # No rule reads the section services: how answers are bought does not change them.
     free = ("embedders.", "services.")
     others = {leaf for leaf in leaves(Config().model_dump(mode="json")) if not leaf.startswith(free)}
-    assert entry | others <= set(CASES) | set(UNREAD)
+    multibind = {f"multibind.{section}.{leaf}" for section, (values, _) in MULTIBIND.items() for leaf in values}
+    assert entry | others <= set(CASES) | set(UNREAD) | multibind
+
+
+@pytest.mark.parametrize("section", MULTIBIND)
+def test_a_changed_section_of_multibind_runs_exactly_what_reads_it(tiny, tmp_path, section):
+    values, expected = MULTIBIND[section]
+    leaf, value = next(iter(values.items()))
+    if section == "photographs":
+        leaf, value = "max_pixels", values["max_pixels"]
+    config = tiny_with(tmp_path, {f"multibind.{section}.{leaf}": value})
+    assert planned("all", directory=tiny, config=config) == expected
+
+
+@pytest.mark.parametrize("section", MULTIBIND)
+def test_every_leaf_of_multibind_is_in_what_its_stage_reads_and_in_no_other(section):
+    """The stage's param is this JSON: what changes it runs the stage again. Values are not checked against one another."""
+    plain = TINY.multibind.model_dump(mode="json")
+    for leaf, value in MULTIBIND[section][0].items():
+        changed = copy.deepcopy(plain)
+        inner = changed[section]
+        *outer, key = leaf.split(".")
+        for part in outer:
+            inner = inner[part]
+        assert key in inner, f"{leaf} is no key of the section"
+        inner[key] = value
+        config = TINY.model_copy(update={"multibind": MultiBind.model_construct(**sections_of(changed))})
+        differ = {name for name in plain if stage(config, f"multibind.{name}") != stage(TINY, f"multibind.{name}")}
+        assert differ == ({section} if value is not None or leaf == "duplicate_bits" else set()), leaf
+
+
+def sections_of(values: dict) -> dict:
+    """The sections with values that need not fit together."""
+    fields = MultiBind.model_fields
+    return {name: Unchecked(fields[name].annotation, section) for name, section in values.items()}
+
+
+class Unchecked:
+    def __init__(self, model, values):
+        assert set(values) == set(model.model_fields)
+        self.values = values
+
+    def model_dump(self, **how):
+        return self.values
 
 
 @pytest.mark.parametrize("leaf", CASES)

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from ..errors import UserError
 
-STAGES = ("questions", "scenes", "services", "embed", "score")
+STAGES = ("questions", "scenes", "services", "embed", "score", "people")
 PYTHON = "3.11"
 
 
