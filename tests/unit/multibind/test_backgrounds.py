@@ -24,10 +24,11 @@ from bindbench.multibind.backgrounds import (
     without_people,
 )
 from bindbench.multibind.pictures import GEMINI_RATIOS, OPENAI_SIZES
-from bindbench.multibind.tables import BACKGROUNDS
+from bindbench.multibind.tables import BACKGROUNDS, PHOTOGRAPHS
+from bindbench.people.masks import encode_mask
 from bindbench.services.buying import estimate
 from bindbench.services.costs import read_costs
-from bindbench.tables import read_table
+from bindbench.tables import read_table, write_table
 from hypothesis import given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
@@ -100,6 +101,39 @@ def test_what_a_mask_encloses_is_removed_with_it_and_what_two_masks_enclose_is_n
     left, right = ring.copy(), ring.copy()
     left[:, 9:] = right[:, :9] = False
     assert np.array_equal(hole_of([left, right], exact), ring)
+
+
+def test_people_who_are_no_subjects_are_removed_too(made, tmp_path):
+    # made-0 was scaled to half its size; the bystanders stand where no subject does.
+    mask = np.zeros((96, 144), bool)
+    mask[2:8, 130:142] = True
+    people = [
+        {"person": "A", "box": [0, 0, 144, 96], "mask": None, "crowd": False, "score": 1.0},
+        {"person": "far", "box": [0, 0, 9, 9], "mask": encode_mask(mask), "crowd": False, "score": 1.0},
+        {"person": "broken", "box": [100, 80, 20, 10], "mask": "0", "crowd": False, "score": 1.0},
+        {"person": "crowd", "box": [-5, -5, 15.5, 15.5], "mask": None, "crowd": True, "score": 1.0},
+    ]
+    more = {"source": "folder", "path": "x", "licence": "ours", "reason": None, "detail": None}
+    rows = [
+        {"photograph": "made/0", "width": 144, "height": 96, "people": people, **more},
+        {"photograph": "made/1", "width": 72, "height": 48, "people": [], **more},
+    ]
+    write_table(PHOTOGRAPHS, rows, tmp_path / "photographs.parquet")
+    exact = SMOOTH.model_copy(update={"grow": 0.0, "grow_below": 0.0})
+    run(made, exact)
+    before = background(made, "made-0")
+    run(made, exact, photographs=tmp_path / "photographs.parquet")
+    changed = (background(made, "made-0") != before).any(-1)
+    expected = np.zeros((48, 72), bool)
+    expected[1:4, 65:71] = expected[40:45, 50:60] = expected[0:6, 0:6] = True
+    filled = np.logical_or.reduce(scene(2)[1])  # the subjects: what fills them may come from another place now
+    assert not changed[~expected & ~filled].any() and changed[expected].mean() > 0.8
+    asked = [next(backgrounds_requests(*made, GEMINI, photographs)).key for photographs in
+             (None, tmp_path / "photographs.parquet")]  # fmt: skip
+    assert asked[0] != asked[1]
+    write_table(PHOTOGRAPHS, rows[:1], tmp_path / "photographs.parquet")
+    with pytest.raises(UserError, match=r"photographs\.parquet: no photograph made/1"):
+        run(made, exact, photographs=tmp_path / "photographs.parquet")
 
 
 # The embedded methods ------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
     python -m bindbench make-backgrounds --help
 
-The subjects' masks, grown for their edges and shadows, are filled: by PatchMatch (Barnes et al. 2009, package
+The masks of all people, grown for their edges and shadows, are filled: by PatchMatch (Barnes et al. 2009, package
 patchmatch-cython) with texture from elsewhere in the photograph, by OpenCV (Telea 2004, or Navier-Stokes) with smooth
 colours, by LaMa (Suvorov et al. 2022) where its weights are given, or by a generative model as in the paper. The embedded
 methods leave every pixel outside the grown masks as it is. Then people are looked for once more: nobody should be found.
@@ -15,6 +15,8 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..config.multibind_pictures import PAID, Backgrounds
 from ..config.multibind_segmentation import Segmentation
@@ -22,6 +24,7 @@ from ..config.services import Services
 from ..errors import UserError
 from ..files import read_verified, sha256, sha256_of_file, write_json
 from ..paths import resolve
+from ..people.masks import BrokenMask, decode_mask, encode_mask
 from ..services.buying import Answer
 from ..services.requests import InputImage, Request
 from ..tables import read_table, write_table
@@ -44,7 +47,7 @@ from .pictures import (
     prompt_of,
     target_of,
 )
-from .tables import BACKGROUNDS, CROPS, SELECTED
+from .tables import BACKGROUNDS, CROPS, PHOTOGRAPHS, SELECTED
 
 PROMPT = "resources/prompts/multibind/background.txt"
 STAGE = "multibind/backgrounds"
@@ -66,17 +69,19 @@ def make_backgrounds(
     out_folder: Path,
     *,
     version: int,
+    photographs: Path | None = None,
     threads: int = 1,
     rejected: Rejected | None = None,
 ) -> None:
     """Writes the pictures into `out_folder` and the table BACKGROUNDS; beside it NAME.json says what was bought and refused.
 
-    folder: where the targets of SELECTED lie. services: of the paid methods. segmentation: of the check,
-    see `people_in`. version, threads: see make_references. rejected: by instance, the SHA-256 of the backgrounds that people
-    rejected; each one counts as an attempt of the paid methods.
+    folder: where the targets of SELECTED lie. services: of the paid methods. segmentation: of the check, see `people_in`.
+    photographs: the table PHOTOGRAPHS; with it the people who are no subjects are removed, too. version, threads: see
+    make_references. rejected: by instance, the SHA-256 of the backgrounds that people rejected; each one counts as an
+    attempt of the paid methods.
     Raises UserError for a table, weights or a file that is missing or another one, and what services.buying.answers raises.
     """
-    instances, subjects = _rows(selected, crops)
+    instances, subjects = _rows(selected, crops, photographs)
     notes, record = Notes(out_folder, "backgrounds"), new_record(STAGE)
     rejected = rejected or {}
     if settings.method in PAID:
@@ -115,9 +120,46 @@ def _problems(name: str, value: dict | None, people: Mapping[str, int], record: 
     return found + (["rejected"] if value["sha256"] in rejected.get(name, ()) else [])
 
 
-def _rows(selected: Path, crops: Path) -> tuple[list[dict], dict[str, list[dict]]]:
+def _rows(selected: Path, crops: Path, photographs: Path | None) -> tuple[list[dict], dict[str, list[dict]]]:
+    """Rows of SELECTED, and by instance all who are to be removed: rows of CROPS, then the bystanders in their form."""
     instances = read_table(SELECTED, selected).to_pylist()
-    return instances, subjects_of(instances, read_table(CROPS, crops).to_pylist(), crops)
+    subjects = subjects_of(instances, read_table(CROPS, crops).to_pylist(), crops)
+    if photographs is None:
+        return instances, subjects
+    table = read_table(PHOTOGRAPHS, photographs)
+    wanted = pa.array([instance["photograph"] for instance in instances], pa.string())
+    rows = table.filter(pc.is_in(table["photograph"], value_set=wanted)).to_pylist()
+    people_of = {row["photograph"]: row for row in rows}
+    removed = {}
+    for instance in instances:
+        name, row = instance["instance"], people_of.get(instance["photograph"])
+        if row is None:
+            raise UserError(f"{photographs}: no photograph {instance['photograph']}; run snakemake again")
+        removed[name] = [
+            *subjects[name],
+            *_bystanders(instance, row, {subject["person"] for subject in subjects[name]}),
+        ]
+    return instances, removed
+
+
+def _bystanders(instance: dict, photograph: dict, subjects: set[str]) -> Iterator[dict]:
+    """The people of a row of PHOTOGRAPHS who are no subjects, with masks of the target's size: their boxes, if they have none."""
+    for person in photograph["people"]:
+        if person["person"] in subjects:
+            continue
+        mask = np.zeros((photograph["height"], photograph["width"]), np.uint8)
+        try:
+            if person["mask"] is not None:
+                mask = decode_mask(person["mask"], photograph["height"], photograph["width"]).astype(np.uint8)
+        except BrokenMask:
+            pass
+        if not mask.any():
+            x, y, width, height = person["box"]
+            left, top = max(0, int(x)), max(0, int(y))
+            mask[top : int(np.ceil(y + height)), left : int(np.ceil(x + width))] = 1
+        size = instance["width"], instance["height"]
+        scaled = cv2.resize(mask.astype(np.float32), size, interpolation=cv2.INTER_AREA) > 0
+        yield {"instance": instance["instance"], "slot": f"bystander {person['person']}", "mask": encode_mask(scaled)}
 
 
 def model_of(settings: Backgrounds) -> str:
@@ -346,12 +388,17 @@ def background_request(
 
 
 def backgrounds_requests(
-    selected: Path, crops: Path, folder: Path, settings: Backgrounds, rejected: Rejected | None = None
+    selected: Path,
+    crops: Path,
+    folder: Path,
+    settings: Backgrounds,
+    photographs: Path | None = None,
+    rejected: Rejected | None = None,
 ) -> Iterator[Request]:
     """What `make_backgrounds` would ask for, for an estimate; nothing is written. None for the embedded methods."""
     if settings.method not in PAID:
         return
-    instances, subjects = _rows(selected, crops)
+    instances, subjects = _rows(selected, crops, photographs)
     for instance in instances:
         name = instance["instance"]
         hole = _hole(instance, subjects[name], settings)
