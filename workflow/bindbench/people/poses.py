@@ -123,7 +123,7 @@ def _read(path: str | Path) -> bytes:
 def _opened(kind, options, path: str | Path) -> Iterator:
     try:
         model = kind.create_from_options(options)
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise UserError(
             f"{path}: not a model that MediaPipe can open ({reason}); delete it and make it again"
