@@ -265,6 +265,14 @@ def test_coco_rows_do_not_depend_on_the_order_of_the_file(coco):
     assert rows_of(coco.source()) == before
 
 
+def test_coco_ids_may_be_any_text(coco):
+    for number, name in enumerate(("b/../c", "b/..-c", "10", "9" * 5000, "9", "\ud800"), 1):
+        coco.image(name, annotation(name, number), file=f"{number}.jpg")
+    rows = rows_of(coco.source())
+    assert [row["photograph"] for row in rows][:2] == ["set/9", "set/10"] and all(row["reason"] is None for row in rows)
+    assert len({row["photograph"].replace("/", "-") for row in rows}) == 6
+
+
 def test_coco_the_limit_takes_the_first_by_id(coco):
     for number in (30, 4, 200):
         coco.image(number, annotation(number, number))
@@ -573,7 +581,7 @@ def test_builtin_photographs_lie_in_the_package_which_is_not_imported(tmp_path):
     assert "Photographs: builtin 2 (2 usable)" in done.stderr.splitlines()
     rows = read_table(PHOTOGRAPHS, tmp_path / "t").to_pylist()
     assert [row["photograph"] for row in rows] == ["builtin/bus", "builtin/zidane"]
-    assert all("site-packages" in row["path"] and "AGPL-3.0" in row["licence"] for row in rows)
+    assert all("ultralytics/assets/" in row["path"] and "AGPL-3.0" in row["licence"] for row in rows)
 
 
 def test_builtin_without_the_package_says_what_to_install(monkeypatch):

@@ -92,7 +92,8 @@ def _images(path: Path, key: str) -> tuple[list[Image], set]:
 
 def _order(image: Image) -> tuple:
     """Numbers as numbers, then everything else as text."""
-    return (0, int(image.id), image.id) if image.id.isascii() and image.id.isdigit() else (1, 0, image.id)
+    is_number = len(image.id) < 20 and image.id.isascii() and image.id.isdigit()
+    return (0, int(image.id), image.id) if is_number else (1, 0, image.id)
 
 
 def _image(item: dict) -> Image:
