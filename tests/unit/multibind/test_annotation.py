@@ -128,6 +128,8 @@ def test_an_age_is_adult_or_child_and_nothing_finer(age):
         "a smile of a 40-year-old",
         "held like those of an old woman",
         "aged 30 and laughing",
+        "a smile of somebody in her thirties",
+        "pale skin around the eyes",
     ],
 )
 def test_free_text_with_a_sensitive_word_is_refused(text):
@@ -137,10 +139,18 @@ def test_free_text_with_a_sensitive_word_is_refused(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["a white wall behind black railings", "arms crossed like a gate", "a race-free skyline", "brown shoes"]
+    "text",
+    [
+        "a white wall behind black railings",
+        "arms crossed, hands in their hoodies",
+        "skin-tight trousers and black men's shoes",
+        "brown boots on a race track",
+        "an arabesque pattern",
+        "smiling, with the eyes half closed",
+    ],
 )
 def test_ordinary_words_are_not_sensitive(text):
-    assert [word for word in sensitive_words(text) if word != "race"] == []
+    assert sensitive_words(text) == []
 
 
 @given(st.sampled_from(SENSITIVE), st.sampled_from([str.upper, str.title, str.lower]))

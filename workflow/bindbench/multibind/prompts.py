@@ -78,7 +78,6 @@ REVERSED = {
     "in front of": "behind",
     "above": "below",
     "closer to the camera than": "farther from the camera than",
-    "larger in the picture than": "smaller in the picture than",
 }
 
 
