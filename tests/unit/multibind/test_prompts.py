@@ -37,7 +37,7 @@ WORDS = (
 
 def phrase(draw, what: str, number: int) -> str:
     """A phrase that no other field of any other subject has."""
-    return f"{draw(st.sampled_from(WORDS))} in the {what} manner number {number}"
+    return f"{draw(st.sampled_from(WORDS))} in the {what} manner number {number:04}"
 
 
 @st.composite
