@@ -171,9 +171,7 @@ rule draw_instances:
     input:
         instances=rules.assemble_instances.output.instances,
         subjects=rules.assemble_instances.output.subjects,
-        left_out=rules.assemble_instances.output.left_out,
         counts=rules.assemble_instances.output.counts,
-        lengths=rules.compile_prompts.output.lengths,
     output:
         sheet=report(
             "<results>/multibind/sheet.html",
@@ -198,5 +196,4 @@ rule draw_instances:
         "Drawing the sheet of MultiBind's instances"
     shell:
         "python -m bindbench draw-instances --instances {input.instances:q} --subjects {input.subjects:q}"
-        " --left-out {input.left_out:q} --counts {input.counts:q} --lengths {input.lengths:q}"
-        " --sheet {output.sheet:q} --card {output.card:q} 2> {log:q}"
+        " --counts {input.counts:q} --sheet {output.sheet:q} --card {output.card:q} 2> {log:q}"

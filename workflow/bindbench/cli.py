@@ -11,7 +11,18 @@ import sys
 from pathlib import Path
 
 from . import __version__
-from .cli_arguments import JOURNAL, SERVICES, path, paths, read_services, section
+from .cli_arguments import (
+    CONFIGFILE,
+    JOURNAL,
+    PAGE,
+    RESULTS,
+    SERVICES,
+    path,
+    paths,
+    read_services,
+    read_settings,
+    section,
+)
 from .cli_multibind import MULTIBIND
 from .config import Config, load
 from .config.ablations import AblationPlan
@@ -153,12 +164,6 @@ def screen_questions(options) -> None:
     )
 
 
-def _settings(options) -> Config:
-    """The config of commands that a person calls: config/config.yaml where there is one, then the named files."""
-    default = Path("config/config.yaml")
-    return load([*([default] if default.exists() else []), *options.configfile])
-
-
 def _images(results: Path, settings: Config) -> list[Path]:
     """Tables of the images of all shards that the config has; older ones of more shards may lie beside them."""
     from .snakemake_support import shard_count
@@ -175,7 +180,7 @@ def _images(results: Path, settings: Config) -> list[Path]:
 def review_scenes(options) -> None:
     from .review.scenes import serve_review
 
-    settings = _settings(options)
+    settings = read_settings(options)
     saber, journal = options.results / "saber", Path(settings.screening.journal)
     serve_review(
         *(saber / "questions.parquet", saber / "scenes.parquet", _images(options.results, settings), journal),
@@ -186,7 +191,7 @@ def review_scenes(options) -> None:
 def propose_verdicts(options) -> None:
     from .saber.proposing import propose_verdicts
 
-    settings = _settings(options)
+    settings = read_settings(options)
     model = settings.screening.proposal_model
     if not model:
         raise UserError("screening.proposal_model: name the vision-language model that proposes verdicts")
@@ -199,7 +204,7 @@ def propose_verdicts(options) -> None:
 def store(options) -> None:
     from .services import commands
 
-    settings = _settings(options).services
+    settings = read_settings(options).services
     if options.action == "list":
         commands.show_store(settings, options.entries)
     elif options.action == "verify":
@@ -216,7 +221,7 @@ def estimate(options) -> None:
     from .planning import planned_requests
     from .services.commands import show_estimate
 
-    settings = _settings(options)
+    settings = read_settings(options)
     show_estimate(planned_requests(options.target, options.configfile, settings), settings.services)
 
 
@@ -446,7 +451,7 @@ def merge_adapter(options) -> None:
     from .config.finetuning import NOT_SCALED
     from .finetune.base import merge
 
-    settings = _settings(options)
+    settings = read_settings(options)
     made = [name + end for name in settings.finetuning.runs for end in ("", NOT_SCALED)]
     if options.model not in made:
         raise UserError(
@@ -546,8 +551,6 @@ def tabulate_ablations(options) -> None:
     )
 
 
-RESULTS = ("--results", {"type": Path, "default": Path("results"), "help": "folder of the results"})
-CONFIGFILE = ("--configfile", {"nargs": "+", "type": Path, "default": [], "help": "YAML files over config/config.yaml"})
 EMBED = [
     path("--embeddings", "table to write"),
     ("--model", {"required": True, "help": "name of the model, for messages and the record"}),
@@ -649,11 +652,7 @@ COMMANDS = [
         "review-scenes",
         "Screen the images in a browser on this machine.",
         [
-            RESULTS,
-            ("--by", {"help": "your name or initials, noted with each verdict"}),
-            ("--port", {"type": int, "default": 0, "help": "port on this machine (0: any)"}),
-            ("--no-browser", {"action": "store_true", "help": "only print the address"}),
-            CONFIGFILE,
+            *PAGE,
         ],
         review_scenes,
     ),

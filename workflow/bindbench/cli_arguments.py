@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .config import stage_from_json
+from .config import Config, load, stage_from_json
 from .config.services import Services
 from .errors import UserError
 
@@ -29,6 +29,15 @@ JOURNAL = (
     "--journal",
     {"type": Path, "nargs": "*", "default": [], "help": "verdicts of the screening, once there are any"},
 )
+RESULTS = ("--results", {"type": Path, "default": Path("results"), "help": "folder of the results"})
+CONFIGFILE = ("--configfile", {"nargs": "+", "type": Path, "default": [], "help": "YAML files over config/config.yaml"})
+PAGE = (  # of the commands that open a page of verdicts
+    RESULTS,
+    ("--by", {"help": "your name or initials, noted with each verdict"}),
+    ("--port", {"type": int, "default": 0, "help": "port on this machine (0: any)"}),
+    ("--no-browser", {"action": "store_true", "help": "only print the address"}),
+    CONFIGFILE,
+)
 SERVICES = path("--services", "JSON file with the settings of services")
 
 
@@ -38,3 +47,9 @@ def read_services(path: Path) -> Services:
     except OSError as error:
         raise UserError(f"{path}: settings of services cannot be read ({error.strerror})") from None
     return stage_from_json(Services, text)
+
+
+def read_settings(options) -> Config:
+    """The config of commands that a person calls: config/config.yaml where there is one, then the named files."""
+    default = Path("config/config.yaml")
+    return load([*([default] if default.exists() else []), *options.configfile])

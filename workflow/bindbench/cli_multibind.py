@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from .cli_arguments import JOURNAL, SERVICES, path, read_services, section
+from .cli_arguments import JOURNAL, PAGE, SERVICES, path, read_services, read_settings, section
 from .config.multibind_annotation import Annotation
 from .config.multibind_pictures import Backgrounds, References
 from .config.multibind_quality import Quality
@@ -114,11 +114,25 @@ def assemble_instances(options) -> None:
 
 
 def draw_instances(options) -> None:
-    from .multibind.sheet import draw_sheet, write_card
+    from .multibind.sheet import write_card, write_sheet
 
-    tables = options.instances, options.subjects
-    draw_sheet(*tables, options.left_out, options.counts, options.sheet)
-    write_card(*tables, options.left_out, options.counts, options.lengths, options.card)
+    write_sheet(options.instances, options.subjects, options.sheet)
+    write_card(options.instances, options.subjects, options.counts, options.card)
+
+
+def review_instances(options) -> None:
+    from .review.instances import serve_instance_review
+
+    folder = options.results / "multibind"
+    names = "selected", "crops", "references", "backgrounds", "annotations", "prompts"
+    journal = Path(read_settings(options).multibind.quality.journal)
+    serve_instance_review(
+        *(folder / f"{name}.parquet" for name in names),
+        journal,
+        port=options.port,
+        by=options.by,
+        open_browser=not options.no_browser,
+    )
 
 
 MULTIBIND = [
@@ -247,12 +261,16 @@ MULTIBIND = [
         [
             path("--instances", "table of instances"),
             path("--subjects", "table of their subjects"),
-            path("--left-out", "table of what was left out"),
             path("--counts", "JSON of the counts"),
-            path("--lengths", "JSON of the prompts' lengths"),
             path("--sheet", "HTML to write"),
             path("--card", "Markdown to write"),
         ],
         draw_instances,
+    ),
+    (
+        "review-instances",
+        "Accept MultiBind's instances, or reject single parts of them, in a browser on this machine.",
+        [*PAGE],
+        review_instances,
     ),
 ]

@@ -54,7 +54,13 @@ def test_a_fault_is_one_line_with_file_key_and_reason(values, message):
 
 
 SCHEMA = Config.model_json_schema()
-NAMES = {"counts": "pair_swap", "embedders": "nano", "prices": "gpt-image-2"}  # of entries that need a certain one
+NAMES = {
+    "counts": "pair_swap",
+    "embedders": "nano",
+    "prices": "gpt-image-2",
+    "quotas": "2",
+    "source_quotas": "coco",
+}  # of entries that need a certain one
 
 
 def leaves(node: dict, path: tuple = ()):
