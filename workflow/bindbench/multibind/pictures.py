@@ -9,6 +9,7 @@ import json
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from string import Template
 
@@ -96,8 +97,15 @@ def key_of(**shapes) -> str:
 def in_processes(function: Callable, tasks: list, threads: int, what: str) -> Iterator:
     """The results of a function of each task, in their order; in `threads` processes, the same results for any number."""
     if threads > 1 and len(tasks) > 1:
-        with ProcessPoolExecutor(min(threads, len(tasks)), multiprocessing.get_context("spawn"), _one_thread) as pool:
-            yield from progress(pool.map(function, tasks), what, len(tasks), "image")
+        try:
+            with ProcessPoolExecutor(
+                min(threads, len(tasks)), multiprocessing.get_context("spawn"), _one_thread
+            ) as pool:
+                yield from progress(pool.map(function, tasks), what, len(tasks), "image")
+        except BrokenProcessPool:
+            raise UserError(
+                f"{what}: a process has died, most likely for want of memory; run again with fewer threads"
+            ) from None
     else:
         yield from progress(map(function, tasks), what, len(tasks), "image")
 
