@@ -40,6 +40,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from pydantic import ValidationError
 
+UNHURRIED = settings(deadline=None)  # beside other work an example may take long
+
 WIDTH, HEIGHT = 320, 240
 BOXES = {"A": [20, 60, 90, 180], "B": [180, 40, 100, 150]}
 METHODS = {
@@ -464,6 +466,7 @@ def skeletons(draw) -> np.ndarray:
     return values
 
 
+@UNHURRIED
 @given(skeletons())
 def test_a_mirror_exchanges_left_and_right(skeleton):
     shoulders, hips = skeleton[[11, 12], 0].mean(), skeleton[[23, 24], 0].mean()

@@ -19,10 +19,12 @@ from bindbench.multibind.annotation import (
     preserved_words,
     sensitive_words,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
+
+UNHURRIED = settings(deadline=None)  # beside other work an example may take long
 
 SUBJECT = {
     "appearance": {
@@ -153,6 +155,7 @@ def test_ordinary_words_are_not_sensitive(text):
     assert sensitive_words(text) == []
 
 
+@UNHURRIED
 @given(st.sampled_from(SENSITIVE), st.sampled_from([str.upper, str.title, str.lower]))
 def test_each_sensitive_word_is_found_in_any_case_and_within_a_sentence(word, case):
     assert sensitive_words(f"the hand of {case(word.rstrip('*'))} is raised")
@@ -226,6 +229,7 @@ def test_what_the_reference_carries_is_known_as_phrases():
     assert {"white shirt", "black jacket", "grey hair", "reading glasses", "two rows of buttons"} <= set(words)
 
 
+@UNHURRIED
 @given(
     st.floats(-50, 1300),
     st.floats(-50, 800),

@@ -20,6 +20,8 @@ from bindbench.tables import read_table, write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+UNHURRIED = settings(deadline=None)  # beside other work an example may take long
+
 WORDS = (
     "raised",
     "lowered",
@@ -103,6 +105,7 @@ def names(problems: list[str]) -> set[str]:
     return {problem.split(":")[0] for problem in problems}
 
 
+@UNHURRIED
 @given(annotations())
 def test_the_linter_accepts_every_compiled_prompt_and_the_same_annotation_gives_the_same_bytes(annotation):
     prompt = compile_prompt(annotation)
@@ -110,6 +113,7 @@ def test_the_linter_accepts_every_compiled_prompt_and_the_same_annotation_gives_
     assert compile_prompt(Annotation.model_validate_json(annotation.to_json())) == prompt
 
 
+@UNHURRIED
 @given(annotations())
 def test_every_edit_is_stated_in_its_own_block_only_and_what_is_preserved_nowhere(annotation):
     prompt = compile_prompt(annotation)
@@ -123,6 +127,7 @@ def test_every_edit_is_stated_in_its_own_block_only_and_what_is_preserved_nowher
         assert set(re.findall(r"\b(?:Subject|reference) ([A-Z])\b", block)) == {slot}
 
 
+@UNHURRIED
 @given(annotations(), st.randoms(use_true_random=False))
 def test_other_letters_for_the_same_people_permute_the_blocks(annotation, random):
     slots = list(annotation.slots)
@@ -145,6 +150,7 @@ def test_other_letters_for_the_same_people_permute_the_blocks(annotation, random
     assert sorted(re.split(r"\. |\.\n+", at_new_letters(before))) == sorted(re.split(r"\. |\.\n+", after))
 
 
+@UNHURRIED
 @given(annotations())
 def test_sentences_are_whole(annotation):
     prompt = compile_prompt(annotation)
@@ -158,6 +164,7 @@ def test_sentences_are_whole(annotation):
 # Damage ----------------------------------------------------------------------------------------------------------------
 
 
+@UNHURRIED
 @given(annotations(), st.data())
 def test_two_letters_that_change_places_are_found(annotation, data):
     prompt = compile_prompt(annotation)
@@ -169,6 +176,7 @@ def test_two_letters_that_change_places_are_found(annotation, data):
         assert names(lint_prompt(damaged, annotation)) & {"wrong_letter", "wrong_value"}
 
 
+@UNHURRIED
 @given(annotations(), st.data())
 def test_a_block_that_is_missing_or_stands_twice_is_found(annotation, data):
     prompt = compile_prompt(annotation)
@@ -178,6 +186,7 @@ def test_a_block_that_is_missing_or_stands_twice_is_found(annotation, data):
     assert f"repeated_block: {slot}" in lint_prompt(prompt.replace(block, block + "\n\n" + block), annotation)
 
 
+@UNHURRIED
 @given(annotations(), st.data())
 def test_a_sentence_that_moved_to_another_paragraph_is_found(annotation, data):
     prompt = compile_prompt(annotation)
@@ -191,6 +200,7 @@ def test_a_sentence_that_moved_to_another_paragraph_is_found(annotation, data):
     assert lint_prompt("\n\n".join(paragraphs) + "\n", annotation)
 
 
+@UNHURRIED
 @given(annotations(), st.data())
 def test_a_value_under_the_wrong_letter_is_found_and_named(annotation, data):
     prompt = compile_prompt(annotation)
@@ -201,6 +211,7 @@ def test_a_value_under_the_wrong_letter_is_found_and_named(annotation, data):
     assert f"wrong_letter: pose.body of {one} is stated of {other}" in problems
 
 
+@UNHURRIED
 @given(annotations(), st.data())
 def test_a_second_value_of_a_field_is_a_contradiction(annotation, data):
     prompt = compile_prompt(annotation)
@@ -279,7 +290,7 @@ def test_an_annotation_that_contradicts_itself_or_tells_clothes_is_flagged(field
     assert problem in names(lint_prompt(compile_prompt(annotation), annotation))
 
 
-@settings(max_examples=60)
+@UNHURRIED
 @given(annotations(), st.text(max_size=300))
 def test_any_text_is_linted_without_an_error_and_is_not_accepted(annotation, text):
     assert lint_prompt(text, annotation)
