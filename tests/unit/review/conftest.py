@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from bindbench.files import sha256
 from bindbench.tables import IMAGES, write_table
+from made_multibind import MadeMultiBind, make_multibind
 from PIL import Image
+from review_browser import browser  # noqa: F401 (a fixture)
 from synthetic_saber import tiny_saber, write_rows
 
 
@@ -73,3 +75,8 @@ def saber(tmp_path) -> Saber:
     saber = Saber(tmp_path, questions, scenes, [tmp_path / "images/0000.parquet"], question_rows, scene_rows, hashes)
     saber.write_images()
     return saber
+
+
+@pytest.fixture
+def multibind(tmp_path) -> MadeMultiBind:
+    return make_multibind(tmp_path, {"coco-a": 2, "folder-b": 3, "coco-c": 4})

@@ -1,26 +1,11 @@
-"""A session at the review page in a real browser, with the journal looked at after each press.
+"""A session at the review page in a real browser, with the journal looked at after each press; see review_browser.py."""
 
-Needs Chromium and chromedriver (apt install chromium chromium-driver). Without them the tests are skipped, unless
-BINDBENCH_BROWSER=required says that they must be there, as in CI.
-"""
-
-import json
-import os
 import re
-import shutil
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
+from review_browser import Page, Program
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,720"),
-)
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -28,102 +13,12 @@ from bindbench.review.scenes import serve_review
 questions, scenes, images, journal, port = sys.argv[1:]
 serve_review(questions, scenes, [images], Path(journal), port=int(port), by="Ada", open_browser=False)
 """
-PATIENCE_S = 30
 
 
-def missing() -> str | None:
-    if BROWSER is None or DRIVER is None:
-        return "no Chromium with chromedriver on this machine"
-    try:
-        import selenium  # noqa: F401
-    except ImportError:
-        return "selenium is not installed"
-    return None
+class ScenePage(Page):
+    """What a person does and sees on SABER's page."""
 
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    lacking = missing()
-    if lacking:
-        if os.environ.get("BINDBENCH_BROWSER") == "required":
-            pytest.fail(f"BINDBENCH_BROWSER=required, but {lacking}")
-        pytest.skip(lacking)
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
-
-
-class Program:
-    """The review as a person starts it: a process of its own, killed when it pleases."""
-
-    def __init__(self, saber, port=0):
-        files = (saber.questions, saber.scenes, *saber.images, saber.journal)
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *map(str, files), str(port)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.url = self.process.stdout.readline().split("Open ")[1].strip()
-        self.port = int(self.url.split(":")[2].split("/")[0])
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-
-class Page:
-    """What a person does and sees."""
-
-    def __init__(self, driver, saber):
-        self.driver, self.saber = driver, saber
-
-    def open(self, url):
-        self.driver.get("about:blank")
-        self.driver.get(url)
-        self.until_seen()
-
-    def script(self, text, *arguments):
-        return self.driver.execute_script(text, *arguments)
-
-    def until(self, condition, what):
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < deadline, f"{what}; the page says {self.status!r}"
-            time.sleep(0.02)
-
-    def until_seen(self):
-        loaded = "return [...document.querySelectorAll('.card img')].filter(i => i.complete && i.naturalWidth).length"
-        self.until(lambda: self.script(loaded) == 5, "the pictures did not show")
-
-    def key(self, *keys):
-        """Keys as the keyboard sends them, to whatever has the focus; a capital is Shift and its letter."""
-        from selenium.webdriver.common.action_chains import ActionChains
-        from selenium.webdriver.common.keys import Keys
-
-        for key in keys:
-            actions = ActionChains(self.driver)
-            if key == "A":
-                actions.key_down(Keys.SHIFT).send_keys("a").key_up(Keys.SHIFT)
-            else:
-                actions.send_keys(key)
-            actions.perform()
-
-    def text(self, selector):
-        return self.script("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
-
-    @property
-    def status(self):
-        return self.text("#status")
+    loaded = "return [...document.querySelectorAll('.card img')].filter(i => i.complete && i.naturalWidth).length == 5"
 
     @property
     def question(self):
@@ -139,33 +34,16 @@ class Page:
     def chosen(self):
         return self.script("return [...document.querySelectorAll('.card')].findIndex(c => c.matches('.chosen'))") + 1
 
-    def lines(self):
-        if not self.saber.journal.exists():
-            return []
-        return [json.loads(line) for line in self.saber.journal.read_text().splitlines()]
-
     def press(self, *keys, lines):
-        """Presses keys and waits until the page says that all is saved; then the journal has so many lines."""
-        before = len(self.lines())
-        self.key(*keys)
-        self.until(lambda: len(self.lines()) == before + lines, "the journal has not the line")
-        self.until(lambda: self.status.startswith("Saved at"), "the page does not say that it is saved")
-        return [(line["scene"].split(".")[1], line["verdict"], line["reason"]) for line in self.lines()[before:]]
+        """Role, verdict and reason of each line."""
+        return [
+            (line["scene"].split(".")[1], line["verdict"], line["reason"]) for line in super().press(*keys, lines=lines)
+        ]
 
     def turn_to(self, *keys, question):
         self.key(*keys)
         self.until(lambda: self.question == question, f"{question} is not shown but {self.question}")
         self.until_seen()
-
-    def choose(self, name, value):
-        self.script(
-            "const s = document.getElementById(arguments[0]); s.value = arguments[1]; s.dispatchEvent(new Event('change'))",
-            f"filter-{name}",
-            value,
-        )
-
-    def complaints(self):
-        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
 @pytest.fixture
@@ -173,7 +51,7 @@ def program(saber):
     running = []
 
     def start(port=0):
-        running.append(Program(saber, port))
+        running.append(Program(PROGRAM, (saber.questions, saber.scenes, *saber.images, saber.journal), port))
         return running[-1]
 
     yield start
@@ -184,7 +62,7 @@ def program(saber):
 
 @pytest.fixture
 def page(browser, saber, program):
-    page = Page(browser, saber)
+    page = ScenePage(browser, saber.journal)
     page.program = program()
     page.open(page.program.url)
     page.complaints()  # forgets those of earlier pages
@@ -359,7 +237,7 @@ def test_a_proposal_is_shown_as_one_and_confirmed_by_a_key(saber, browser, progr
     append_proposal(
         Journal(saber.journal), "i2-0.query", saber.hashes["i2-0.query"], "rejected", "cut off: kite", "model"
     )
-    page = Page(browser, saber)
+    page = ScenePage(browser, saber.journal)
     page.open(program().url)
     assert page.text(".card .standing") == "◌ open; proposed: rejected, cut off: kiteby model, not confirmed"
     assert page.script("return getComputedStyle(document.querySelector('.card')).borderStyle") == "dashed"
@@ -370,7 +248,7 @@ def test_a_proposal_is_shown_as_one_and_confirmed_by_a_key(saber, browser, progr
 
 def test_a_picture_that_is_not_shown_cannot_be_judged(saber, browser, program):
     (saber.folder / "images/0000/0.png").write_bytes(b"something else")
-    page = Page(browser, saber)
+    page = ScenePage(browser, saber.journal)
     browser.get(program().url)
     page.until(lambda: "made again" in page.text(".card .picture"), "the trouble is not told")
     page.key("1", "a")
@@ -401,7 +279,7 @@ def test_nothing_is_cut_off_or_asked_for_from_outside(page, width, height):
 
 
 def test_without_a_token_or_with_an_old_one_the_page_says_what_to_do(browser, saber, program):
-    running, page = program(), Page(browser, saber)
+    running, page = program(), ScenePage(browser, saber.journal)
     browser.get("about:blank")
     browser.switch_to.new_window("tab")
     browser.get(running.url.split("#")[0])
