@@ -405,23 +405,30 @@ def models_argument(wildcards, input):
 
 
 def segmentation_weights():
+    """The file of YOLO's weights; one that is missing is told of by the job that needs it."""
     section = settings.multibind.segmentation
     path = section.yolo_weights if section.method == "yolo" else None
-    return [escaped(resolve(path))] if path else []
+    return [escaped(file) for file in support.weight_file(path)]
 
 
 def background_weights():
     section = settings.multibind.backgrounds
     path = section.lama_weights if section.method == "lama" else None
-    return [escaped(resolve(path))] if path else []
+    return [escaped(file) for file in support.weight_file(path)]
 
 
 def multibind_journal():
-    """People's verdicts on the parts of instances, once there are any: rejected parts are made again."""
+    """People's verdicts on the parts of instances, once there are any."""
     journal = settings.multibind.quality.journal
     return [escaped(journal)] if Path(journal).exists() else []
 
 
+def rejected_parts(part):
+    """A digest of what people rejected of one kind of part: its maker runs again when it changes, and no other one."""
+    return support.rejected_digest(settings.multibind.quality.journal, part)
+
+
 def paid_slots(stage):
     """A place among the jobs that call a service, for a stage of MultiBind that is bought."""
-    return 1 if getattr(settings.multibind, stage).method in ("gemini", "openai") else 0
+    paid = ("gemini", "google-genai", "openai")
+    return 1 if getattr(settings.multibind, stage).method in paid else 0

@@ -4,7 +4,6 @@ rule make_references:
     input:
         selected=rules.select_photographs.output.selected,
         crops=rules.select_photographs.output.crops,
-        journal=multibind_journal(),
     output:
         references="<results>/multibind/references.parquet",
         costs="<results>/multibind/references.json",
@@ -21,23 +20,26 @@ rule make_references:
         api_slots=paid_slots("references"),
     params:
         config=stage_config("multibind.references"),
+        journal=settings.multibind.quality.journal,
+        rejected=rejected_parts("reference"),
         services=SERVICES_FILE,
         version=VERSIONS["references"],
     message:
         "Making the canonical reference of each subject"
     shell:
         "python -m bindbench make-references --selected {input.selected:q} --crops {input.crops:q}"
-        " --journal {input.journal:q} --references {output.references:q}"
+        " --journal {params.journal:q} --references {output.references:q}"
         " --version {params.version} --services {params.services:q} --threads {threads}"
         " --config {params.config:q} 2> >(tee {log:q} >&2)"
 
 
 rule make_backgrounds:
     input:
+        people=rules.segment_photographs.output.people,
         selected=rules.select_photographs.output.selected,
         crops=rules.select_photographs.output.crops,
+        people=rules.segment_photographs.output.people,
         weights=background_weights() + segmentation_weights(),
-        journal=multibind_journal(),
     output:
         backgrounds="<results>/multibind/backgrounds.parquet",
         costs="<results>/multibind/backgrounds.json",
@@ -54,15 +56,18 @@ rule make_backgrounds:
         api_slots=paid_slots("backgrounds"),
     params:
         config=stage_config("multibind.backgrounds"),
+        journal=settings.multibind.quality.journal,
+        rejected=rejected_parts("background"),
         segmentation=stage_config("multibind.segmentation"),
         services=SERVICES_FILE,
         version=VERSIONS["backgrounds"],
     message:
         "Removing the people from the photographs"
     shell:
-        "python -m bindbench make-backgrounds --selected {input.selected:q} --crops {input.crops:q}"
-        " --journal {input.journal:q} --backgrounds {output.backgrounds:q} --version {params.version}"
-        " --services {params.services:q} --threads {threads} --segmentation {params.segmentation:q}"
+        "python -m bindbench make-backgrounds --people {input.people:q} --selected {input.selected:q} --crops {input.crops:q}"
+        " --people {input.people:q} --journal {params.journal:q} --backgrounds {output.backgrounds:q}"
+        " --version {params.version} --services {params.services:q} --threads {threads}"
+        " --segmentation {params.segmentation:q}"
         " --config {params.config:q} 2> >(tee {log:q} >&2)"
 
 
@@ -71,7 +76,6 @@ rule annotate_instances:
         selected=rules.select_photographs.output.selected,
         crops=rules.select_photographs.output.crops,
         models=people_models("annotation"),
-        journal=multibind_journal(),
     output:
         annotations="<results>/multibind/annotations.parquet",
         costs="<results>/multibind/annotations.json",
@@ -89,13 +93,15 @@ rule annotate_instances:
     params:
         models=models_argument,
         config=stage_config("multibind.annotation"),
+        journal=settings.multibind.quality.journal,
+        rejected=rejected_parts("annotation"),
         services=SERVICES_FILE,
         version=VERSIONS["annotation"],
     message:
         "Annotating the photographs"
     shell:
         "python -m bindbench annotate-instances --selected {input.selected:q} --crops {input.crops:q}"
-        " --journal {input.journal:q} {params.models}"
+        " --journal {params.journal:q} {params.models}"
         " --annotations {output.annotations:q} --services {params.services:q}"
         " --config {params.config:q} 2> >(tee {log:q} >&2)"
 

@@ -80,7 +80,9 @@ def make_backgrounds(options) -> None:
         *(options.selected, options.crops, _pictures(options.selected), options.config),
         *(read_services(options.services), options.segmentation),
         *(options.backgrounds, _pictures(options.backgrounds)),
+        photographs=options.people,
         version=options.version,
+        photographs=options.people,
         threads=options.threads,
         rejected=_rejected(options, "background"),
     )
@@ -194,8 +196,10 @@ MULTIBIND = [
         "make-backgrounds",
         "Remove the people from the photographs.",
         [
+            path("--people", "table of photographs with everyone's masks: bystanders are removed too"),
             SELECTED,
             CROPS,
+            path("--people", "table of photographs with everyone's masks: bystanders are removed, too"),
             JOURNAL,
             path(
                 "--backgrounds", "table to write; the pictures go into a folder beside it, the costs into a JSON file"
