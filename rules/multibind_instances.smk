@@ -35,7 +35,6 @@ rule make_references:
 
 rule make_backgrounds:
     input:
-        people=rules.segment_photographs.output.people,
         selected=rules.select_photographs.output.selected,
         crops=rules.select_photographs.output.crops,
         people=rules.segment_photographs.output.people,
@@ -64,7 +63,7 @@ rule make_backgrounds:
     message:
         "Removing the people from the photographs"
     shell:
-        "python -m bindbench make-backgrounds --people {input.people:q} --selected {input.selected:q} --crops {input.crops:q}"
+        "python -m bindbench make-backgrounds --selected {input.selected:q} --crops {input.crops:q}"
         " --people {input.people:q} --journal {params.journal:q} --backgrounds {output.backgrounds:q}"
         " --version {params.version} --services {params.services:q} --threads {threads}"
         " --segmentation {params.segmentation:q}"

@@ -196,7 +196,6 @@ MULTIBIND = [
         "make-backgrounds",
         "Remove the people from the photographs.",
         [
-            path("--people", "table of photographs with everyone's masks: bystanders are removed too"),
             SELECTED,
             CROPS,
             path("--people", "table of photographs with everyone's masks: bystanders are removed, too"),
