@@ -80,7 +80,6 @@ def make_backgrounds(options) -> None:
         *(options.selected, options.crops, _pictures(options.selected), options.config),
         *(read_services(options.services), options.segmentation),
         *(options.backgrounds, _pictures(options.backgrounds)),
-        photographs=options.people,
         version=options.version,
         photographs=options.people,
         threads=options.threads,
