@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "tests/data/stage_outputs.json"
 sys.path[:0] = [str(REPOSITORY / "workflow"), str(REPOSITORY / "tests/support")]
 
+import multibind_outputs  # noqa: E402
 import numpy as np  # noqa: E402
 from bindbench.config.embedders import DEFAULT_EMBEDDERS  # noqa: E402
 from bindbench.config.questions import PALETTE, Questions  # noqa: E402
@@ -28,6 +29,7 @@ from bindbench.tables import (  # noqa: E402
     IMAGE_TRIPLETS,
     IMAGES,
     NAMINGS,
+    NANO_SCENES,
     PHRASES,
     QUESTIONS,
     SCENES,
@@ -73,9 +75,11 @@ def outputs(shapes: Path, folder: Path) -> dict[str, dict]:
         "ablations": {"digest": _ablations(folder)},
         "image_triplets": {"digest": _image_triplets(vocabulary, folder)},
         "finetuning": {"numbers": _finetuning(folder)},
+        "nano_scenes": _nano_scenes(vocabulary, shapes, folder),
         "nano": {"numbers": _nano(vocabulary, folder)},
         "attention": {"numbers": _attention(folder)},
         "attention_table": {"digest": _attention_table(folder)},
+        **multibind_outputs.outputs(folder / "multibind"),
     }
 
 
@@ -346,6 +350,28 @@ def _finetuning(folder: Path) -> list[float]:
     lines = (folder / "finetuned/log.csv").read_text().splitlines()[1:]
     losses = [float(line.split(",")[1]) for line in lines]
     return [*losses, record["validation"]["before"]["loss"], record["validation"]["after"]["loss"]]
+
+
+def _nano_scenes(vocabulary, shapes: Path, folder: Path) -> dict:
+    """Which scenes are drawn; of a small one the tokens' labels, and both views as 6 x 6 thumbnails."""
+    from bindbench.nano.scenes import draw_scene, render_nano_scenes
+    from bindbench.scenes.relief import build_reliefs
+    from PIL import Image
+
+    scenes = [draw_scene(vocabulary, 0, number) for number in range(60)]
+    number = next(number for number, scene in enumerate(scenes) if len(scene.bindings) == 2)
+    wanted = {vocabulary.objects[thing].shape for _, thing in scenes[number].bindings}
+    build_reliefs(sorted(wanted), shapes, folder / "nano_reliefs.bin", 1)
+    paths = folder / "nano.npy", folder / "nano.parquet"
+    render_nano_scenes(vocabulary, folder / "nano_reliefs.bin", 0, range(number, number + 1), *paths)
+    numbers = []
+    for view in np.load(paths[0])[0]:
+        numbers += np.asarray(Image.fromarray(view).resize((6, 6), Image.Resampling.BOX)).ravel().tolist()
+    drawn = [[list(scene.bindings), scene.looks] for scene in scenes]
+    return {
+        "digest": sha256(canonical_json([drawn, read_table(NANO_SCENES, paths[1]).to_pylist()])),
+        "numbers": numbers,
+    }
 
 
 def _nano(vocabulary, folder: Path) -> list[float]:

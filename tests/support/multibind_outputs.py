@@ -1,0 +1,324 @@
+"""What MultiBind's stages write on small fixed inputs; see stage_outputs.py, which records it.
+
+Decisions, words and run lengths are digests; what rests on decoded pixels or on a network's arithmetic are numbers. Hashes of
+PNG files stay out: another build of zlib writes other bytes of the same picture.
+"""
+
+import json
+import re
+import zipfile
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+import cv2
+import numpy as np
+from bindbench.config.multibind_annotation import Annotation, Measures
+from bindbench.config.multibind_pictures import Backgrounds, References
+from bindbench.config.multibind_quality import Quality
+from bindbench.config.multibind_segmentation import Segmentation
+from bindbench.config.multibind_selection import Selection
+from bindbench.config.multibind_sources import Photographs
+from bindbench.files import canonical_json, sha256, sha256_of_file
+from bindbench.multibind.tables import (
+    ANNOTATIONS,
+    BACKGROUNDS,
+    CROPS,
+    INSTANCES,
+    LEFT_OUT,
+    PART_VERDICTS,
+    PHOTOGRAPHS,
+    PROMPTS,
+    REFERENCES,
+    REJECTED,
+    SELECTED,
+    SLOTS,
+    SUBJECTS,
+)
+from bindbench.people.masks import box_of_mask, decode_mask, encode_mask
+from bindbench.services.requests import InputImage
+from bindbench.tables import read_table, write_table
+from made_multibind import annotation_of_boxes, make_multibind
+from people_models import people_models_folder
+from tiny_instances import scene, write_instances
+
+MOST_PIXELS = 10**8
+PAID = ("gemini", "openai")
+SIZE = {"height": 96, "width": 144}
+
+
+def outputs(folder: Path) -> dict[str, dict]:
+    """Stage -> {"digest": ..., "numbers": [...]} (either may be missing). folder: an empty one."""
+    folder.mkdir(exist_ok=True)
+    models = people_models_folder()
+    tables = write_instances(folder / "made", [2, 3], **SIZE)
+    assembled = _assembled(folder / "assembled")
+    return {
+        "people_models": {"digest": _people_models(models)},
+        "photographs": {"digest": _photographs(folder / "listed")},
+        "segmentation": {"numbers": _segmentation(models, folder / "segmented")},
+        "selection": _selection(folder / "chosen"),
+        "references": _references(tables, folder / "references"),
+        "backgrounds": _backgrounds(tables, folder / "backgrounds"),
+        "annotation": {"digest": _annotation(tables, folder)},
+        "prompts": {"digest": _prompts(folder)},
+        "instances": {"digest": sha256(canonical_json(_instances(assembled)))},
+        "instance_sheet": {"digest": _instance_sheet(assembled)},
+    }
+
+
+def _rows(table, path: Path, *without: str) -> list[dict]:
+    """Without hashes of files, which another build of a codec changes, and some other columns."""
+    rows = read_table(table, path).to_pylist()
+    return [{key: value for key, value in row.items() if "sha256" not in key and key not in without} for row in rows]
+
+
+def _thumbnails(files: Iterable[Path], side: int = 4) -> list[int]:
+    """Each picture as `side` x `side` mean colours."""
+    numbers = []
+    for file in files:
+        pixels = cv2.imread(str(file))
+        numbers += cv2.resize(pixels, (side, side), interpolation=cv2.INTER_AREA).ravel().tolist()
+    return numbers
+
+
+def _people_models(folder: Path) -> str:
+    """The pinned wheels, and the files made anew from the networks that an earlier build took out of them.
+
+    The wheels themselves are 62 MB, which a test does not download each time.
+    """
+    from bindbench.people import building
+
+    with zipfile.ZipFile(folder / building.POSE_MODEL) as kept:
+        networks = {
+            name: building.normalised(kept.read(name), network.mean, network.deviation)
+            for name, network in building.POSE_NETWORKS.items()
+        }
+    pins = [asdict(building.FACES), asdict(building.POSES), *map(asdict, building.POSE_NETWORKS.values())]
+    made = [sha256(building.bundle(networks)), sha256_of_file(folder / building.FACE_MODEL), building.README]
+    return sha256(canonical_json([pins, made]))
+
+
+def _photographs(folder: Path) -> str:
+    """COCO's layout with every kind of outline, a crowd and a file that is missing; and a plain folder."""
+    from bindbench.multibind.sources.listing import list_photographs
+
+    images, annotations = [], []
+    for number in range(4):
+        path = folder / "images" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if number != 2:
+            cv2.imwrite(str(path), np.full((48, 64, 3), 60 * number, np.uint8))
+        images.append({"id": number, "file_name": path.name, "width": 64, "height": 48, "license": number % 2})
+    mask = np.zeros((48, 64), bool)
+    mask[4:20, 30:50] = True
+    runs = {"size": [48, 64], "counts": encode_mask(mask)}
+    polygon = [[5, 5, 20, 5, 20.5, 40, 5, 40]]
+    for image, outline, box, crowd in (
+        *((0, polygon, [5, 5, 15.5, 35], 0), (0, runs, [30, 4, 20, 16], 0), (1, None, [2, 2, 9, 9], 0)),
+        *((1, runs, [30, 4, 20, 16], 1), (2, polygon, [5, 5, 15.5, 35], 0), (3, {"size": [9, 9]}, [1, 1, 5, 5], 0)),
+    ):
+        about = {"id": len(annotations), "image_id": image, "category_id": 1, "iscrowd": crowd, "bbox": box}
+        annotations.append(about | ({"segmentation": outline} if outline else {}))
+    parts = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "person"}]}
+    parts["licenses"] = [{"id": 1, "name": "some licence", "url": "https://example.org/licence"}]
+    (folder / "instances.json").write_text(json.dumps(parts))
+    sources = {
+        "known": {"kind": "coco", "images": str(folder / "images"), "annotations": str(folder / "instances.json")},
+        "plain": {"kind": "folder", "images": str(folder / "images"), "limit": 2},
+    }
+    list_photographs(Photographs(sources=sources), folder / "photographs.parquet")
+    rows = _rows(PHOTOGRAPHS, folder / "photographs.parquet", "path")
+    return sha256(canonical_json(rows).replace(str(folder), ""))
+
+
+def _segmentation(models: Path, folder: Path) -> list[float]:
+    """Boxes and areas of the people in a photograph of which nothing is known, as shares of it."""
+    from bindbench.multibind.segmenting import segment_photographs
+    from bindbench.multibind.sources.listing import list_photographs
+
+    folder.mkdir()
+    settings = Photographs(sources={"builtin": {"kind": "builtin"}})
+    list_photographs(settings, folder / "photographs.parquet")
+    rows = read_table(PHOTOGRAPHS, folder / "photographs.parquet").to_pylist()
+    write_table(PHOTOGRAPHS, [row for row in rows if "zidane" in row["path"]], folder / "one.parquet")
+    paths = folder / "one.parquet", folder / "people.parquet"
+    segment_photographs(*paths, Segmentation(), models, MOST_PIXELS, folder / "cache", 1)
+    numbers = []
+    for row in read_table(PHOTOGRAPHS, folder / "people.parquet").to_pylist():
+        size = (row["width"], row["height"]) * 2
+        for person in row["people"]:
+            area = decode_mask(person["mask"], row["height"], row["width"]).mean()
+            numbers += [*(value / side for value, side in zip(person["box"], size, strict=True)), float(area)]
+    return [round(number, 4) for number in numbers]
+
+
+def _selection(folder: Path) -> dict:
+    """One reason of each kind that needs the pixels, two that do not, and a photograph that is scaled down."""
+    from bindbench.multibind.selection import select_photographs
+
+    folder.mkdir()
+    rows = []
+    for name, count, seed in (
+        *(("two", 2, 0), ("three", 3, 1), ("again", 2, 0), ("blurred", 2, 3), ("gone", 2, 4)),
+        *(("crowd", 2, 5), ("alone", 1, 6)),
+    ):
+        image, masks = scene(count, seed=seed, **SIZE)
+        image = cv2.GaussianBlur(image, (0, 0), 9) if name == "blurred" else image
+        if name != "gone":
+            cv2.imwrite(str(folder / f"{name}.png"), image[..., ::-1])
+        people = [
+            {"person": str(i), "box": box_of_mask(mask), "mask": encode_mask(mask), "crowd": False, "score": 1.0}
+            for i, mask in enumerate(masks)
+        ]
+        if name == "crowd":
+            people.append(people[0] | {"person": "many", "crowd": True})
+        rows.append(
+            {
+                **{"photograph": f"made/{name}", "source": "folder", "path": str(folder / f"{name}.png")},
+                **{"width": SIZE["width"], "height": SIZE["height"], "licence": "ours", "people": people},
+                **{"reason": None, "detail": None},
+            }
+        )
+    write_table(PHOTOGRAPHS, rows, folder / "people.parquet")
+    settings = Selection(min_side_px=32, min_subject_height_px=20, max_side_px=100)
+    paths = [folder / f"{name}.parquet" for name in ("selected", "crops", "rejected")]
+    select_photographs(folder / "people.parquet", settings, MOST_PIXELS, *paths, folder / "selected")
+    measured = ("area", "filled", "at_border", "overlap", "sharpness", "perceptual_hash")
+    chosen, subjects = _rows(SELECTED, paths[0], *measured), _rows(CROPS, paths[1], *measured)
+    rejected = _rows(REJECTED, paths[2], "detail")
+    crops = read_table(CROPS, paths[1]).to_pylist()
+    numbers = [round(100 * row[name], 1) for row in crops for name in measured[:4]]
+    numbers += _thumbnails(folder / "selected" / row[key] for row in crops for key in ("crop", "mask_file"))
+    return {"digest": sha256(canonical_json([chosen, subjects, rejected])), "numbers": numbers}
+
+
+def _input(number: int) -> InputImage:
+    return InputImage(f"{number}.png", f"{number}" * 64)
+
+
+def _references(tables: tuple[Path, Path, Path], folder: Path) -> dict:
+    """The embedded ones, and the keys of the requests: another key would be bought again."""
+    from bindbench.multibind.references import make_references, reference_request
+
+    out = folder.with_suffix(".parquet")
+    make_references(*tables, References(size_px=64), None, out, folder, version=1)
+    keys = [
+        reference_request(_input(0), References(method=method), attempt).key for method in PAID for attempt in (0, 1)
+    ]
+    rows = read_table(REFERENCES, out).to_pylist()
+    numbers = _thumbnails(folder / row["reference"] for row in rows)
+    return {"digest": sha256(canonical_json([keys, _rows(REFERENCES, out)])), "numbers": numbers}
+
+
+def _backgrounds(tables: tuple[Path, Path, Path], folder: Path) -> dict:
+    """By OpenCV and PatchMatch, and the keys of the requests."""
+    from bindbench.multibind.backgrounds import background_request, make_backgrounds
+
+    keys, rows, numbers = [], [], []
+    for method in ("opencv", "patchmatch"):
+        out = folder.with_name(f"{method}.parquet")
+        settings = Backgrounds(method=method)
+        make_backgrounds(*tables, settings, None, Segmentation(), out, folder / method, version=1)
+        rows += _rows(BACKGROUNDS, out)
+        numbers += _thumbnails(folder / method / row["background"] for row in rows[-2:])
+    instance = read_table(SELECTED, tables[0]).to_pylist()[0]
+    for method in PAID:
+        images = (_input(0), _input(1))
+        keys += [background_request(instance, images, Backgrounds(method=method), attempt).key for attempt in (0, 1)]
+    return {"digest": sha256(canonical_json([keys, rows])), "numbers": numbers}
+
+
+def _annotation(tables: tuple[Path, Path, Path], folder: Path) -> str:
+    """Colours and places of the made people, words of a skeleton, and the keys of the requests."""
+    from bindbench.multibind.annotating import annotate_instances, annotation_request
+    from bindbench.multibind.measuring import Person, measured_annotation
+
+    annotate_instances(*tables, Annotation(), None, folder / "annotations.parquet")
+    image, masks = scene(2, height=240, width=320)
+    joints = np.zeros((33, 3), np.float32)
+    for number, place in {
+        **{
+            0: (60, 30),
+            7: (68, 30),
+            8: (52, 30),
+            11: (80, 60),
+            12: (40, 60),
+            13: (83, 85),
+            14: (20, 45),
+            15: (84, 110),
+        },
+        **{16: (22, 15), 23: (72, 110), 24: (48, 110), 25: (72, 155), 26: (48, 155), 27: (72, 200), 28: (48, 200)},
+    }.items():
+        joints[number] = (*place, 0.9)
+    shapes = {"mouthSmileLeft": 0.8, "mouthSmileRight": 0.8, "jawOpen": 0.1}
+    people = [
+        Person("A", [10, 10, 90, 205], masks[0], joints=joints, blendshapes=shapes),
+        Person("B", box_of_mask(masks[1]), masks[1]),
+    ]
+    measured = measured_annotation(image, people, Measures()).to_json()
+    (instance, *_), subjects = (
+        read_table(table, path).to_pylist() for table, path in zip((SELECTED, CROPS), tables[:2], strict=True)
+    )
+    instance = instance | {"sha256": "0" * 64}
+    subjects = [row | {"crop_sha256": "1" * 64} for row in subjects if row["instance"] == instance["instance"]]
+    keys = [
+        annotation_request(instance, subjects, Path("x"), Annotation(method=method, model="some-model"), attempt).key
+        for method in ("openai", "google-genai")
+        for attempt in (0, 1)
+    ]
+    return sha256(canonical_json([keys, measured, _rows(ANNOTATIONS, folder / "annotations.parquet")]))
+
+
+def _prompts(folder: Path) -> str:
+    """Of two and of four subjects, and one without an annotation."""
+    from bindbench.multibind.prompts import compile_prompts
+
+    def written(count: int) -> str:
+        return annotation_of_boxes([[10.0 + 50 * place, 20, 40, 120] for place in range(count)]).to_json()
+
+    rows = [
+        {"instance": f"made-{n}", "annotation": text, "model": "made", "problems": []}
+        for n, text in enumerate((written(2), written(4), None))
+    ]
+    paths = folder / "written.parquet", folder / "prompts.parquet", folder / "prompts.json"
+    write_table(ANNOTATIONS, rows, paths[0])
+    compile_prompts(*paths)
+    return sha256(canonical_json([_rows(PROMPTS, paths[1]), json.loads(paths[2].read_text())]))
+
+
+def _assembled(folder: Path) -> Path:
+    """Three instances: one accepted whole, one with a rejected reference, one that nobody has judged."""
+    from bindbench.multibind.assembling import assemble
+    from bindbench.multibind.parts import KEY, parts_of, read_joined
+    from bindbench.review.journal import verdict_line
+
+    made = make_multibind(folder, {"coco-1": 2, "coco-2": 3, "mhp-3": 4})
+    lines = []
+    for joined in read_joined(*made.paths[:-1])[:2]:
+        for part in parts_of(joined, SLOTS[: joined.selected["n_subjects"]]):
+            is_rejected = (part.instance, part.part, part.slot) == ("coco-2", "reference", "B")
+            verdict, reason = ("rejected", "another coat") if is_rejected else ("accepted", None)
+            lines.append(verdict_line(part.id, part.sha256, verdict, reason, "me", KEY))
+    made.journal.parent.mkdir()
+    made.journal.write_text("".join(canonical_json(line) + "\n" for line in lines))
+    assemble(*made.paths, made.journal, Quality(), folder)
+    return folder
+
+
+def _instances(folder: Path) -> list:
+    tables = {"instances": INSTANCES, "subjects": SUBJECTS, "left_out": LEFT_OUT, "verdicts": PART_VERDICTS}
+    rows = [_rows(table, folder / f"{name}.parquet") for name, table in tables.items()]
+    files = sorted(str(path.relative_to(folder)) for path in (folder / "images").rglob("*") if path.is_file())
+    return [rows, files, json.loads((folder / "counts.json").read_text())]
+
+
+def _instance_sheet(folder: Path) -> str:
+    """The page without the bytes of its pictures, and the card."""
+    from bindbench.multibind.sheet import write_card, write_sheet
+
+    tables = folder / "instances.parquet", folder / "subjects.parquet"
+    write_sheet(*tables, folder / "sheet.html")
+    write_card(*tables, folder / "counts.json", folder / "README.md")
+    page = re.sub(r"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+", "", (folder / "sheet.html").read_text())
+    return sha256(page + (folder / "README.md").read_text())
