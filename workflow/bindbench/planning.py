@@ -1,12 +1,14 @@
 """Which requests a target would send: Snakemake is asked which jobs it would run, and each job's requests are made in memory."""
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from .config import Config
+from .config.multibind_pictures import PAID
 from .errors import UserError
 from .paths import REPOSITORY, resolve
 from .services.requests import Request
@@ -17,6 +19,7 @@ def planned_requests(target: str, configfiles: list[Path], settings: Config) -> 
     plan = dry_run(target, configfiles)
     yield from _scenes(plan, settings)
     yield from _triplets(plan, settings)
+    yield from _multibind(plan, settings)
 
 
 def dry_run(target: str, configfiles: list[Path]) -> str:
@@ -71,3 +74,60 @@ def _triplets(plan: str, settings: Config) -> Iterator[Request]:
         before = Path(shards[0][2]) if shards[0][2] else None
         total = sum(size for _, size, _ in shards)
         yield from requests_of(construction, total, before, settings.triplets.generation, settings.services)
+
+
+def _multibind(plan: str, settings: Config) -> Iterator[Request]:
+    """Pictures and annotations of MultiBind's chosen photographs; while none are chosen, a line says what to run first."""
+    multibind = settings.multibind
+    paid = {
+        "make-references": multibind.references.method in PAID,
+        "make-backgrounds": multibind.backgrounds.method in PAID,
+        "annotate-instances": multibind.annotation.method != "embedded",
+    }
+    jobs = {name: options for name in paid if paid[name] and (options := _options(plan, name))}
+    if not jobs:
+        return
+    if choosing := _options(plan, "select-photographs"):
+        print(
+            f"MultiBind's photographs are not chosen yet, so that its requests ({', '.join(jobs)}) are not counted: run "
+            f"snakemake {choosing['selected']} first",
+            file=sys.stderr,
+        )
+        return
+    from .multibind.annotating import annotation_requests, subjects_of
+    from .multibind.backgrounds import backgrounds_requests
+    from .multibind.parts import picture_folder, rejected_of, rejected_parts
+    from .multibind.references import references_requests
+    from .multibind.tables import CROPS, SELECTED
+    from .tables import read_table
+
+    rejected = rejected_parts(Path(multibind.quality.journal))
+    for name, options in jobs.items():
+        tables = Path(options["selected"]), Path(options["crops"])
+        folder = picture_folder(tables[0])
+        if name == "make-references":
+            yield from references_requests(*tables, folder, multibind.references, rejected_of(rejected, "reference"))
+        elif name == "make-backgrounds":
+            known = Path(options["people"]), rejected_of(rejected, "background")
+            yield from backgrounds_requests(*tables, folder, multibind.backgrounds, *known)
+        else:
+            instances, crops = (
+                read_table(table, path).to_pylist() for table, path in zip((SELECTED, CROPS), tables, strict=True)
+            )
+            attempts = {instance: len(digests) for instance, digests in rejected_of(rejected, "annotation").items()}
+            subjects = subjects_of(instances, crops, tables[1])
+            yield from annotation_requests(instances, subjects, folder, multibind.annotation, attempts)
+
+
+def _options(plan: str, command: str) -> dict[str, str]:
+    """The first value of each option of the first job of a command; empty where no such job would run."""
+    found = re.search(rf"bindbench {command} (.*)", plan)
+    if not found:
+        return {}
+    # Only what stands before the first `2>`: what follows is no shell word for shlex.
+    words = shlex.split(found[1].split(" 2> ")[0])
+    return {
+        word[2:]: value
+        for word, value in zip(words, [*words[1:], "--"], strict=True)
+        if word.startswith("--") and value[:2] != "--"
+    }

@@ -16,7 +16,7 @@ from .config.questions import Vocabulary
 from .config.reading import read_yaml, source_of
 from .config.triplets import Triplets
 from .errors import UserError
-from .files import write_json
+from .files import canonical_json, sha256, write_json
 from .paths import model_files, resolve
 from .vocabulary import read_vocabulary
 
@@ -310,6 +310,30 @@ def photograph_annotations(settings: Config) -> list[Path]:
     from .multibind.sources import photographs_files
 
     return [path for path in photographs_files(settings.multibind.photographs) if path.exists()]
+
+
+def weight_file(path: str | None) -> list[Path]:
+    """A file of weights where it is there; the program that needs it tells of a missing one and names its key."""
+    file = None if path is None else resolve(Path(path).expanduser())
+    return [file] if file is not None and file.is_file() else []
+
+
+def rejected_digest(journal: str, part: str) -> str:
+    """Of everything of a kind of part that stands rejected in a journal of MultiBind; empty: nothing. Ends on a broken one."""
+    if not Path(journal).exists():
+        return ""
+    from .multibind.parts import rejected_of, rejected_parts
+
+    try:
+        rejected = rejected_of(rejected_parts(Path(journal)), part)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    return (
+        sha256(canonical_json(sorted([str(place), sorted(digests)] for place, digests in rejected.items())))
+        if rejected
+        else ""
+    )
 
 
 def _started(pid: int) -> str | None:
