@@ -3,7 +3,9 @@
 import hashlib
 import importlib.util
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -286,6 +288,31 @@ def test_faces_go_to_the_mask_that_holds_their_middle_the_largest_first():
     assert faces_of_masks([small, outside, large, far], masks) == [large, far]
     assert faces_of_masks([small], [masks[0], masks[0]]) == [small, None]
     assert faces_of_masks([], masks) == [None, None]
+
+
+def test_joints_are_looked_for_in_the_box_then_around_the_face_and_only_the_person_s_own_count(monkeypatch):
+    seen = []
+    noses = [(2.0, 2.0), None, (60.0, 32.0)]  # somebody else's, nobody's, and one in the face
+
+    def pose_of(model, picture):
+        seen.append(picture)
+        nose = noses[len(seen) - 1]
+        return nose and SimpleNamespace(landmarks=np.array([(*nose, 0.9)] * 33, np.float32))
+
+    monkeypatch.setitem(sys.modules, "bindbench.people.poses", SimpleNamespace(pose_of=pose_of))
+    image = np.full((HEIGHT, WIDTH, 3), 50, np.uint8)
+    masks = [box_mask(BOXES["A"]), box_mask(BOXES["B"])]
+    face = Face((50, 70, 20, 20), ((0, 0),) * 5, 0.9)
+    alone = annotating._alone(image, masks, 0)
+    assert (alone[masks[1]] == 128).all() and (alone[~masks[1]] == 50).all() and (image == 50).all()
+    found = annotating._joints(alone, BOXES["A"], face, object())
+    assert [picture.shape[:2] for picture in seen] == [(198, 108), (192, 140), (132, 120)]
+    assert found[0, :2].tolist() == [60, 80], "in pixels of the photograph"
+    noses[2] = (2.0, 2.0)
+    noses += [(2.0, 2.0)]
+    seen.clear()
+    assert annotating._joints(alone, BOXES["A"], face, object()) is None and len(seen) == 4
+    assert annotating._joints(alone, BOXES["A"], face, None) is None
 
 
 def test_of_a_real_photograph_each_person_has_a_face_and_only_the_bearded_head_has_hair():

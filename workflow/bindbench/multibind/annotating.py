@@ -35,6 +35,9 @@ PROMPT = "resources/prompts/multibind/annotation.txt"
 STAGE = "multibind/annotations"
 REMEDY = "delete the table beside it and run snakemake again"
 MARGIN = 0.1  # of a box's sides, that a person is looked at with
+# Else what is looked at, in face sizes from the middle of the face: to each side, and down. The upper edge is 1.6 above.
+REACHES = ((4.0, 11.0), (3.0, 5.0), (1.6, 4.0))
+ABOVE = 1.6
 
 
 def annotate_instances(
@@ -272,7 +275,7 @@ def look_at(image: np.ndarray, subjects: list[dict], settings: Settings, pose_mo
     faces = find_faces(image, settings.measures.face_score)
     masks = [_mask(row, height, width) for row in subjects]
     people = []
-    for row, mask, face in zip(subjects, masks, faces_of_masks(faces, masks), strict=True):
+    for number, (row, mask, face) in enumerate(zip(subjects, masks, faces_of_masks(faces, masks), strict=True)):
         people.append(
             Person(
                 row["slot"],
@@ -280,7 +283,7 @@ def look_at(image: np.ndarray, subjects: list[dict], settings: Settings, pose_mo
                 mask,
                 face_box=face and face.box,
                 face=None if face is None else np.array(face.landmarks, float),
-                joints=_joints(image, row["box"], face, pose_model),
+                joints=_joints(_alone(image, masks, number), row["box"], face, pose_model),
                 blendshapes=_blendshapes(image, face, face_model),
             )
         )
@@ -322,21 +325,45 @@ def _blendshapes(image: np.ndarray, face, face_model) -> dict[str, float] | None
     return blendshapes_of(face_model, face_crop(image, face.box))
 
 
+def _alone(image: np.ndarray, masks: list[np.ndarray], number: int) -> np.ndarray:
+    """A copy with the other subjects painted over: MediaPipe goes by faces, and may take the larger one."""
+    others = np.zeros(image.shape[:2], bool)
+    for other, mask in enumerate(masks):
+        if other != number:
+            others |= mask
+    alone = image.copy()
+    alone[others & ~masks[number]] = 128
+    return alone
+
+
 def _joints(image: np.ndarray, box: list[float], face, pose_model) -> np.ndarray | None:
-    """(33, 3) x, y and visibility in pixels of the photograph, of the person in the box; None where it shows another's."""
+    """(33, 3) x, y and visibility in pixels of the photograph; None where MediaPipe sees nobody or somebody else.
+
+    It is shown the box, then parts around the face.
+    """
     if pose_model is None:
         return None
     from ..people.poses import pose_of
 
+    for left, top, right, bottom in _parts(image, box, face):
+        pose = pose_of(pose_model, image[top:bottom, left:right]) if right > left and bottom > top else None
+        if pose is not None:
+            joints = pose.landmarks + np.array([left, top, 0], np.float32)
+            if _is_theirs(joints, box, face):
+                return joints
+    return None
+
+
+def _parts(image: np.ndarray, box: list[float], face) -> Iterator[tuple[int, int, int, int]]:
+    """left, top, right and bottom of parts of the photograph that should hold the person."""
+    height, width = image.shape[:2]
     x, y, wide, high = box
-    left, top = max(0, round(x - MARGIN * wide)), max(0, round(y - MARGIN * high))
-    right, bottom = round(x + (1 + MARGIN) * wide), round(y + (1 + MARGIN) * high)
-    crop = image[top:bottom, left:right]
-    pose = pose_of(pose_model, crop) if crop.size else None
-    if pose is None:
-        return None
-    joints = pose.landmarks + np.array([left, top, 0], np.float32)
-    return joints if _is_theirs(joints, box, face) else None
+    parts = [(x - MARGIN * wide, y - MARGIN * high, x + (1 + MARGIN) * wide, y + (1 + MARGIN) * high)]
+    if face is not None:
+        (x, y), size = face.centre, (face.box[2] * face.box[3]) ** 0.5
+        parts += [(x - side * size, y - ABOVE * size, x + side * size, y + down * size) for side, down in REACHES]
+    for left, top, right, bottom in parts:
+        yield max(0, round(left)), max(0, round(top)), min(width, round(right)), min(height, round(bottom))
 
 
 def _is_theirs(joints: np.ndarray, box: list[float], face) -> bool:
