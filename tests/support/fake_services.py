@@ -1,10 +1,11 @@
-"""A server that speaks the wire formats of OpenAI and Gemini on the loopback, and misbehaves on order.
+"""A server that speaks the wire formats of OpenAI, Gemini and Seedream on the loopback, and misbehaves on order.
 
     python tests/support/fake_services.py           prints its port; runs until its standard input ends
     with FakeServices() as server: ...              the same as a process of its own
 
 OpenAI: /v1/images/generations, /v1/images/edits (multipart), /v1/chat/completions, /v1/files, /v1/batches.
 Gemini: models/M:generateContent, models/M:batchGenerateContent, batches, their cancelling.
+Seedream: /api/v3/images/generations.
 
 It counts every request by its content (and idempotency key). Faults are a script: each is a dict with `fault`, optionally
 `match` (text that the request's body must hold), `times` (default 1) and what the fault needs:
@@ -176,6 +177,8 @@ async def route(method: str, target: str, headers: dict, body: bytes, fault_out:
     await misbehave(fault, headers)
     if path == "/v1/images/generations":
         return image_answer(json.loads(body), fault)
+    if path == "/api/v3/images/generations":
+        return seedream_answer(json.loads(body), fault)
     if path == "/v1/images/edits":
         return image_answer(multipart(headers, body), fault)
     if path == "/v1/chat/completions":
@@ -265,6 +268,21 @@ def image_answer(request: dict, fault: dict | None) -> dict:
             "output_tokens_details": {"image_tokens": 1000, "text_tokens": 0},
             "total_tokens": sum(sent.values()) + 1000,
         },
+    }
+
+
+def seedream_answer(request: dict, fault: dict | None) -> dict:
+    """One image; `withheld` puts an error in its place."""
+    text = json.dumps(request, sort_keys=True)
+    image = {"b64_json": picture(text, request["size"], fault), "size": request["size"]}
+    if (fault or {}).get("fault") == "withheld":
+        message = "The request failed because the output image may contain sensitive information."
+        image = {"error": {"code": "OutputImageSensitiveContentDetected", "message": message}}
+    return {
+        "model": request["model"],
+        "created": int(time.time()),
+        "data": [] if (fault or {}).get("fault") == "no_image" else [image],
+        "usage": {"generated_images": int("b64_json" in image), "output_tokens": 14400, "total_tokens": 14400},
     }
 
 

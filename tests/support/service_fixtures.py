@@ -7,7 +7,7 @@ import threading
 import pytest
 from bindbench.config.services import Services
 from fake_services import FakeServices
-from service_requests import GEMINI_KEY, OPENAI_KEY, courier_of
+from service_requests import GEMINI_KEY, OPENAI_KEY, SEEDREAM_KEY, courier_of
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +21,9 @@ def only_server():
 def keys(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", OPENAI_KEY)
     monkeypatch.setenv("GEMINI_API_KEY", GEMINI_KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    monkeypatch.setenv("SEEDREAM_API_KEY", SEEDREAM_KEY)
+    for name in ("GOOGLE_API_KEY", "ARK_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("BINDBENCH_STORE", raising=False)
 
 
@@ -38,6 +40,7 @@ def settings(server, tmp_path):
         store=str(tmp_path / "store"),
         openai_base_url=f"{server.url}/v1",
         gemini_base_url=server.url,
+        seedream_base_url=f"{server.url}/api/v3",
         backoff_s=0.02,
         backoff_limit_s=0.1,
         batch_poll_s=0.05,

@@ -12,6 +12,7 @@ from bindbench.config.services import Services
 from bindbench.services.requests import Request
 
 OPENAI_KEY, GEMINI_KEY = "sk-marked-openai-2718281828", "gm-marked-gemini-3141592653"
+SEEDREAM_KEY = "ark-marked-seedream-1414213562"
 
 
 def pictures(count: int, start: int = 0, size: str = "64x64", **more) -> list[Request]:

@@ -59,13 +59,17 @@ DEFAULT_PRICES = {
     "gemini-3.1-flash-image": Price(
         input_text=0.5, input_image=0.5, output_text=3, output_image=60, image_tokens={"default": 1680}
     ),
+    # Sold by the picture, whatever its size: one counts as one token, so this is $0.04 each.
+    "seedream-4-5-251128": Price(output_image=40_000, tokens_per_input_image=0, image_tokens={"default": 1}),
     # Gemma through Gemini's API or a server of one's own: free of charge.
     "gemma-4-31b-it": Price(),
 }
 
 
 class Services(Section):
-    """Calls that cost money. Keys come from OPENAI_API_KEY and GEMINI_API_KEY (or GOOGLE_API_KEY) only."""
+    """Calls that cost money. Keys come from the environment only: OPENAI_API_KEY, GEMINI_API_KEY (or GOOGLE_API_KEY), and
+    SEEDREAM_API_KEY (or ARK_API_KEY).
+    """
 
     store: str = Field(
         "~/.local/share/bindbench/store",
@@ -114,6 +118,11 @@ class Services(Section):
         "https://generativelanguage.googleapis.com",
         pattern=r"^https?://",
         description="Where the google-genai client sends to.",
+    )
+    seedream_base_url: str = Field(
+        "https://ark.ap-southeast.bytepluses.com/api/v3",
+        pattern=r"^https?://",
+        description="Where requests for Seedream go to; always one by one, it has no batches.",
     )
     prices: dict[str, Price] = Field(
         DEFAULT_PRICES,

@@ -27,7 +27,8 @@ from .requests import Request
 from .spool import Lease, try_lock
 from .store import Store, store_folder
 
-MODULES = {"openai": "openai", "gemini": "google.genai"}
+MODULES = {"openai": "openai", "gemini": "google.genai", "seedream": "openai"}
+WITHOUT_BATCHES = ("seedream",)  # services that are asked online in either mode
 POLL_S = 0.02
 STARTS = 5  # couriers that end without serving, before the run gives up
 FAILURES_IN_A_ROW = 10
@@ -252,12 +253,15 @@ def start_courier(store: Store, settings: Services) -> subprocess.Popen:
 
 def _batched(store: Store, requests: Iterable[Request], settings: Services) -> Iterator[Answer]:
     missing: list[Request] = []
+    online: list[Request] = []
     for request in requests:
         answer = _held(store, request, settings, held=True)
         if answer is not None:
             yield answer
         else:
-            missing.append(request)
+            (online if request.service in WITHOUT_BATCHES else missing).append(request)
+    if online:
+        yield from _online(store, online, settings)
     if not missing:
         return
     for service, model in sorted({(request.service, request.model) for request in missing}):
@@ -301,6 +305,6 @@ def estimate(requests: Iterable[Request], settings: Services) -> Estimate:
         expected = expected_tokens(attempt, price)
         for kind, count in expected.items():
             tokens[kind] += count
-        price_usd += cost(expected, price, settings.mode == "batch")
+        price_usd += cost(expected, price, settings.mode == "batch" and request.service not in WITHOUT_BATCHES)
     waiting = sum(batch.expected_usd for batch in open_batches(store))
     return Estimate(total, held, tokens, round(price_usd, 6), round(spent_usd(store) + waiting, 6), settings.budget_usd)

@@ -1,5 +1,7 @@
 """One call with the official clients, openai and google-genai, their own retries switched off, and how long to wait.
 
+Seedream's API has the form of OpenAI's for images, so the openai client speaks to it, too.
+
 Retries are ours because the budget and the journal have to see every one of them.
 """
 
@@ -10,11 +12,11 @@ from ..config.services import Services
 from .judging import Judgement, judge
 from .keys import key_for, redacted, server_key
 from .requests import Request
-from .wire import gemini_contents, image_bytes, media_type, openai_body
+from .wire import gemini_contents, image_bytes, media_type, openai_body, seedream_body
 
 
 class Clients:
-    """The asynchronous clients of both services, made when first needed. Their keys never show in a repr."""
+    """The asynchronous clients of all services, made when first needed. Their keys never show in a repr."""
 
     def __init__(self, settings: Services):
         self._settings = settings
@@ -36,6 +38,13 @@ class Clients:
             self._made["gemini"] = genai.Client(**gemini_arguments(self._settings))
         return self._made["gemini"].aio
 
+    def seedream(self):
+        if "seedream" not in self._made:
+            from openai import AsyncOpenAI
+
+            self._made["seedream"] = AsyncOpenAI(**seedream_arguments(self._settings))
+        return self._made["seedream"]
+
     async def close(self) -> None:
         for name, client in self._made.items():
             await (client.aio.aclose() if name == "gemini" else client.close())
@@ -43,14 +52,22 @@ class Clients:
 
 def openai_arguments(settings: Services, model: str) -> dict:
     """Arguments of OpenAI and AsyncOpenAI for a model. Raises UserError for a missing key."""
-    import httpx2
-
     return {
         "api_key": server_key() if model in settings.servers else key_for("openai"),
         "base_url": settings.servers.get(model, settings.openai_base_url),
-        "max_retries": 0,
-        "timeout": httpx2.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s),
+        **_patience(settings),
     }
+
+
+def seedream_arguments(settings: Services) -> dict:
+    """Arguments of AsyncOpenAI for Seedream. Raises UserError for a missing key."""
+    return {"api_key": key_for("seedream"), "base_url": settings.seedream_base_url, **_patience(settings)}
+
+
+def _patience(settings: Services) -> dict:
+    import httpx2
+
+    return {"max_retries": 0, "timeout": httpx2.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s)}
 
 
 def gemini_arguments(settings: Services) -> dict:
@@ -88,7 +105,7 @@ async def send(request: Request, clients: Clients) -> Reply | Judgement:
     Raises UserError for a missing key or a changed input image.
     """
     try:
-        return await (_gemini if request.service == "gemini" else _openai)(request, clients)
+        return await {"openai": _openai, "gemini": _gemini, "seedream": _seedream}[request.service](request, clients)
     except Exception as error:
         outcome = outcome_of(error)
         if outcome is None:
@@ -133,6 +150,16 @@ async def _gemini(request: Request, clients: Clients) -> Reply:
         },
     )
     return Reply(200, (answer.sdk_http_response.body or "").encode())
+
+
+async def _seedream(request: Request, clients: Clients) -> Reply:
+    answer = await clients.seedream().images.with_raw_response.generate(
+        model=request.model,
+        prompt=request.body["prompt"],
+        extra_body=seedream_body(request),
+        extra_headers={"Idempotency-Key": request.key},
+    )
+    return Reply(answer.status_code, answer.content)
 
 
 def outcome_of(error: Exception) -> Reply | Judgement | None:

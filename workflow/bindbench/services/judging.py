@@ -37,6 +37,8 @@ WITHHELD = (
     *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
     *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER"),
 )
+# The words of OpenAI and Gemini, and of Seedream: InputTextSensitiveContentDetected and the like.
+MODERATION = re.compile("moderation|content_policy|safety|content_filter|sensitive.?content", re.IGNORECASE)
 MOST_PIXELS = 64 << 20  # no service sends more; a larger claim is an attack or an error
 PNG_END = b"\0\0\0\0IEND\xaeB`\x82"  # the last chunk: its length, type and checksum
 KEPT_OF_BROKEN = 1 << 20  # bytes of a broken answer that are kept for people to look at
@@ -67,7 +69,9 @@ def judge(request: Request, status: int, body: bytes, retry_after: str | None = 
         answer = None
     if not isinstance(answer, dict):
         return _broken(body, "the answer is not a JSON object")
-    read = {"chat": _chat, "gemini_content": _gemini}.get(request.kind, _openai_image)
+    read = {"chat": _chat, "gemini_content": _gemini, "seedream_image": _seedream_image}.get(
+        request.kind, _openai_image
+    )
     usage = answer.get("usageMetadata" if request.service == "gemini" else "usage")
     tokens = tokens_used(request.service, usage)
     try:
@@ -93,7 +97,7 @@ def _error(request: Request, status: int, body: bytes, retry_after: str | None) 
         return Judgement("stop", f"{request.service} knows no model {request.model} or no such address ({text})")
     if status in PASSING_STATUS or status >= 500:
         return Judgement("passing", text, retry_after_s=wait)
-    if re.search("moderation|content_policy|safety|content_filter", f"{code} {message}", re.IGNORECASE):
+    if MODERATION.search(f"{code} {message}"):
         return Judgement("refused", f"moderation ({text})", body[:KEPT_OF_BROKEN], "application/json")
     return Judgement("refused", f"invalid request ({text})", body[:KEPT_OF_BROKEN], "application/json")
 
@@ -140,6 +144,17 @@ def seconds_of(retry_after: str | None, now: datetime | None = None) -> float | 
 
 def _openai_image(request: Request, answer: dict) -> Judgement:
     return check_image(answer["data"][0].get("b64_json"), request.body.get("size"))
+
+
+def _seedream_image(request: Request, answer: dict) -> Judgement:
+    """An image that was withheld comes as an error in its place. The size is only nearly the one asked for."""
+    image = answer["data"][0]
+    if "error" in image:
+        code, message = error_of(canonical_json(image).encode())
+        if MODERATION.search(f"{code} {message}"):
+            return Judgement("refused", f"moderation ({code}: {message})", canonical_json(image).encode())
+        return Judgement("broken", f"the answer holds an error ({code}: {message})")
+    return check_image(image.get("b64_json"), None)
 
 
 def _chat(request: Request, answer: dict) -> Judgement:

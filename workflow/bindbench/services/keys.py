@@ -9,6 +9,7 @@ PROTOCOL = 1  # of the spool's files; runs of another one do not share a courier
 VARIABLES = {
     "openai": ("OPENAI_API_KEY",),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "seedream": ("SEEDREAM_API_KEY", "ARK_API_KEY"),
     "server": ("BINDBENCH_SERVER_KEY",),  # of services.servers, which never see another service's key
 }
 

@@ -38,7 +38,7 @@ def wants_image(request: Request) -> bool:
     """Whether the answer is an image."""
     if request.kind == "gemini_content":
         return "IMAGE" in (_config(request.body).get("response_modalities") or ())
-    return request.kind in ("image_generation", "image_edit")
+    return request.kind in ("image_generation", "image_edit", "seedream_image")
 
 
 def _config(body: dict) -> dict:
@@ -66,13 +66,15 @@ def expected_cost(request: Request, settings: Services, batch: bool = False) -> 
 
 
 def tokens_used(service: str, usage: dict | None) -> dict[str, int]:
-    """Token counts in one spelling, from the usage of an answer of either service; empty when there is none."""
+    """Token counts in one spelling, from the usage of an answer of any service; empty when there is none."""
     if not isinstance(usage, dict):
         return {}
     if service == "gemini":
         sent = _by_modality(usage.get("promptTokensDetails"), usage.get("promptTokenCount"))
         received = _by_modality(usage.get("candidatesTokensDetails"), usage.get("candidatesTokenCount"))
         received["text"] += _count(usage.get("thoughtsTokenCount"))
+    elif service == "seedream":  # which sells pictures, however large: one counts as a token
+        sent, received = {"text": 0, "image": 0}, {"text": 0, "image": _count(usage.get("generated_images"))}
     elif "prompt_tokens" in usage:
         sent = {"text": _count(usage.get("prompt_tokens")), "image": 0}
         received = {"text": _count(usage.get("completion_tokens")), "image": 0}

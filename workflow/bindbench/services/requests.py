@@ -18,6 +18,7 @@ KINDS = {
     "image_edit": "openai",
     "chat": "openai",
     "gemini_content": "gemini",
+    "seedream_image": "seedream",
 }
 
 
@@ -38,10 +39,10 @@ class Request:
     """One request.
 
     kind: image_generation and image_edit (OpenAI's images API; one image an answer), chat (chat completions; JSON when
-        the body has a response_format), gemini_content (Gemini's generateContent).
+        the body has a response_format), gemini_content (Gemini's generateContent), seedream_image (one image of Seedream's).
     body: the parameters in the wire format without the model: prompt, size and quality; messages and response_format;
         contents and config (config in the keys of google-genai). `{"image": i}` as a content part stands for images[i];
-        image_edit sends all images in order.
+        image_edit and seedream_image send all images in order.
     attempt: 1, 2, ...: a deliberate remake of the same request.
     stage: whose purchase it is, for the accounts; not part of the key.
     """

@@ -53,6 +53,12 @@ def openai_body(request: Request) -> dict:
     return body
 
 
+def seedream_body(request: Request) -> dict:
+    """The JSON body of a Seedream request without model and prompt: images as data URLs."""
+    body = {name: value for name, value in request.body.items() if name != "prompt"}
+    return {**body, "image": [data_url(image_bytes(image)) for image in request.images]} if request.images else body
+
+
 def gemini_contents(request: Request) -> list:
     """The contents of a Gemini request."""
     contents = request.body["contents"]

@@ -1,4 +1,4 @@
-"""The references pasted into the background at the true places: who is who is right, the edit set stays as the references have it."""
+"""The references pasted into the background at the true places: who is who is right, the edit set is as the references show it."""
 
 import cv2
 import numpy as np

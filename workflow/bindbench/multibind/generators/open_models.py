@@ -1,0 +1,113 @@
+"""What the open models share: where a checkpoint is, what it is, and how it is loaded. They run on a GPU where there is one.
+
+diffusers is no dependency of this package: who wants qwen-image-edit or omnigen2 installs it. One run of a model costs GPU hours,
+so its pictures are kept under everything that shapes them; the checkpoint counts by its small files and the sizes of the large
+ones, since 160 GB are not hashed for a look at what is there.
+"""
+
+import importlib
+import math
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import numpy as np
+
+from ...config.multibind_generators import Generator
+from ...embedders.sources import local_folder
+from ...errors import UserError
+from ...files import sha256_of_file
+from ...paths import model_files
+from .scene import Scene
+
+SMALL_FILE = 1 << 20
+STEP_PX = 16  # the sides that the models make are multiples of it
+DIFFUSERS = "diffusers==0.42.1"
+
+OpenModel = Callable[[Scene], np.ndarray]  # (height, width, 3) uint8 of any size
+
+
+def key_name(generator: Generator) -> str:
+    """How messages name the generator's model."""
+    return f"multibind.generation.generators: kind {generator.kind}, model"
+
+
+def checkpoint_identity(generator: Generator) -> dict:
+    """What tells two checkpoints apart: of the hub, id and revision; of a folder, its files.
+
+    Raises UserError for a folder that is not there.
+    """
+    folder = local_folder(generator.model_name, key_name(generator))
+    if folder is None:
+        return {"hub": generator.model_name, "revision": generator.revision}
+    files = {}
+    for path in model_files(folder):
+        size = path.stat().st_size
+        files[str(path.relative_to(folder))] = sha256_of_file(path) if size < SMALL_FILE else size
+    return {"files": files}
+
+
+def source_of(generator: Generator) -> dict:
+    """Arguments of from_pretrained: which checkpoint. Raises UserError for a folder that is not there."""
+    folder = local_folder(generator.model_name, key_name(generator))
+    if folder is None:
+        return {"pretrained_model_name_or_path": generator.model_name, "revision": generator.revision}
+    if generator.revision:
+        raise UserError(f"{key_name(generator)}: revision means nothing for a folder; remove it")
+    return {"pretrained_model_name_or_path": str(folder)}
+
+
+def imported(module: str, generator: Generator, remedy: str):
+    """A module that this package does not bring. Raises UserError that ends with the remedy."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UserError(
+            f"{key_name(generator)}: needs {module.split('.')[0]}, which cannot be imported ({error}); {remedy}"
+        ) from None
+
+
+@contextmanager
+def told_in_a_line(generator: Generator):
+    """What libraries raise for a checkpoint that is missing, broken or another kind's, as one line."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError) as error:
+        line = " ".join(str(error).split())[:300] or type(error).__name__
+        raise UserError(f"{key_name(generator)}: {generator.model_name} cannot be loaded ({line})") from None
+
+
+def device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def dtype_of(generator: Generator):
+    import torch
+
+    return getattr(torch, generator.dtype)
+
+
+def noise(generator: Generator):
+    """The same on every machine: drawn on the CPU."""
+    import torch
+
+    return torch.Generator("cpu").manual_seed(generator.seed)
+
+
+def asked_size(size: tuple[int, int], area_px: int) -> tuple[int, int]:
+    """Width and height of the shape of a size with about `area_px` pixels, in whole steps."""
+    scale = math.sqrt(area_px / (size[0] * size[1]))
+    return tuple(max(1, round(side * scale / STEP_PX)) * STEP_PX for side in size)
+
+
+def input_pictures(scene: Scene) -> list:
+    """PIL images: the references in the order of the slots, then the background."""
+    from PIL import Image
+
+    return [Image.fromarray(scene.reference(slot)) for slot in scene.slots] + [Image.fromarray(scene.background)]
+
+
+def pixels_of(picture) -> np.ndarray:
+    """(height, width, 3) uint8 of a PIL image."""
+    return np.asarray(picture.convert("RGB"))
