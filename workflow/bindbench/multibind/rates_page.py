@@ -1,0 +1,113 @@
+"""The rates of MultiBind as a page to read: who was found, and a table for each dimension with what its thresholds rest on."""
+
+import math
+from html import escape
+
+import numpy as np
+
+from ..config.multibind_scoring import Scoring
+from ..figures.pages import html_page, html_table
+from ..statistics import Estimate
+from .similarity_arrays import Evaluation
+
+# By name of the rate: the heading of its column. Those of subjects first, then those of images.
+TITLES = {
+    "success": "success",
+    "drift": "drift",
+    "replaced": "replaced",
+    "mixed": "mixed",
+    "invalid": "invalid",
+    "swap": "swap",
+    "swap_partial": "partial swap",
+    "dominance": "dominance",
+    "blending": "blending",
+}
+MEANINGS = (
+    "Of a subject: <em>success</em>, it is consistent with its own person and confused with nobody; <em>drift</em>, neither;"
+    " <em>replaced</em>, confused only; <em>mixed</em>, both. These four add up to 100. <em>Invalid</em>: of the subjects that"
+    " were found, those in which the specialist sees nothing to measure; they are in no other rate. Of an image with at least"
+    " two measured subjects: <em>swap</em>, its subjects have changed places; <em>dominance</em>, several have become one;"
+    " <em>blending</em>, one has become several. A partial swap allows subjects that match nobody."
+)
+STYLE = ".uncalibrated { color: var(--tie); font-weight: 600; }"
+
+
+def rates_page(
+    evaluation: Evaluation,
+    estimates: dict[str, dict[str, Estimate]],
+    numbers: dict[str, dict[str, np.ndarray]],
+    marks: list[tuple[str, str]],
+    settings: Scoring,
+) -> str:
+    """The page's HTML.
+
+    estimates, numbers: by subset and name, of shape (n_generators, n_dimensions + 1), the last dimension being any.
+    marks: of each dimension and of any: calibrated, uncalibrated or none, and why or from what.
+    """
+    compared, own = estimates["compared"], estimates["own"]
+    body = [
+        f"<p>Shares in %, with {100 * settings.confidence:g} % intervals by bootstrap over the instances. Generators are"
+        " compared on the subjects that all of them have. A dash: there is nothing to measure, or the dimension has no"
+        f" thresholds.</p>\n<p>{MEANINGS}</p>",
+        _found(evaluation, own, numbers),
+    ]
+    names = [*evaluation.dimensions, "any"]
+    specialists = [f"measured by {name}" for name in evaluation.specialists] + [
+        "a failure in any of the dimensions counts"
+    ]
+    for dimension, (name, specialist, (mark, origin)) in enumerate(zip(names, specialists, marks, strict=True)):
+        title = "Any dimension" if name == "any" else name.capitalize()
+        shown = f'<span class="uncalibrated">{mark}</span>' if mark == "uncalibrated" else escape(mark)
+        note = f"<p>{escape(specialist.capitalize())}. Thresholds: {shown} ({escape(origin)}).</p>"
+        body.append(f"<h2>{escape(title)}</h2>\n{note}\n{_rates(evaluation, compared, numbers, dimension, title)}")
+    return html_page("MultiBind, rates of binding failures", "\n".join(body), STYLE)
+
+
+def _found(evaluation: Evaluation, own: dict[str, Estimate], numbers: dict[str, dict[str, np.ndarray]]) -> str:
+    header = ["generator", "subjects found", "missed, %", "mean IoU, %", "compared"]
+    rows = [
+        [
+            escape(name),
+            f"{numbers['own']['matched'][g, 0]:,}",
+            *(_share(own[rate], (g, 0)) for rate in ("miss", "mean_iou")),
+            f"{numbers['compared']['matched'][g, 0]:,}",
+        ]
+        for g, name in enumerate(evaluation.generators)
+    ]
+    caption = f"{len(evaluation.instances):,} instances with {int(evaluation.exists.sum()):,} subjects"
+    return f"<h2>Who was found</h2>\n{html_table(caption, header, rows, 'Who was found')}"
+
+
+def _rates(
+    evaluation: Evaluation,
+    compared: dict[str, Estimate],
+    numbers: dict[str, dict[str, np.ndarray]],
+    dimension: int,
+    title: str,
+) -> str:
+    header = ["generator", "subjects", "images", *TITLES.values(), "JS shift"]
+    rows = [
+        [
+            escape(name),
+            *(f"{numbers['compared'][count][g, dimension]:,}" for count in ("subjects", "images")),
+            *(_share(compared[rate], (g, dimension)) for rate in TITLES),
+            _shift(compared["js"], (g, dimension)),
+        ]
+        for g, name in enumerate(evaluation.generators)
+    ]
+    return html_table("JS shift: mean over subjects, 0 to 1, 1 being log 2", header, rows, title)
+
+
+def _share(estimate: Estimate, at: tuple[int, int]) -> str:
+    return _cell([100 * float(part[at]) for part in estimate], 1)
+
+
+def _shift(estimate: Estimate, at: tuple[int, int]) -> str:
+    return _cell([float(part[at]) / math.log(2) for part in estimate], 3)
+
+
+def _cell(values: list[float], decimals: int) -> str:
+    if math.isnan(values[0]):
+        return '<span aria-label="none">–</span>'
+    mean, low, high = (f"{value:.{decimals}f}" for value in values)
+    return f"{mean}<br><small>{low} to {high}</small>"

@@ -1,0 +1,246 @@
+"""The tables of MultiBind's evaluation that people read: rates, paired differences, similarities, and what they rest on.
+
+Shares are percent; the Jensen-Shannon shift is in nats and, divided by log 2, between 0 and 1; delta is in the unit of its
+similarity. Each mean has the interval of a bootstrap over instances. A cell is empty where nothing has the value, or where
+the dimension has no thresholds.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ..config.multibind_scoring import Scoring
+from ..files import csv_text, write_text
+from ..statistics import Bootstrap, Estimate, interval, paired_difference, percent
+from ..tables import read_table
+from .confusion import largest_other
+from .evaluation_tables import THRESHOLD_KINDS, THRESHOLDS
+from .rates import (
+    ANY,
+    COUNTS,
+    DELTAS,
+    SHARES,
+    SHIFTS,
+    SUBSETS,
+    Cutoffs,
+    counts,
+    rate_parts,
+    sample_rates,
+    subset_of,
+)
+from .rates_page import rates_page
+from .similarity_arrays import Evaluation, read_compared, read_evaluation
+from .tables import SLOTS
+
+ENDS = ("", "_low", "_high")
+NATS = 1 / math.log(2)  # from nats to the shift's largest value
+PLACES = ("generator", "subset", "dimension")
+
+
+def tabulate_multibind(
+    generators: Sequence[str],
+    matched: Sequence[Path],
+    validity: Sequence[Path],
+    similarities: Sequence[Path],
+    compared: Path,
+    thresholds: Path,
+    settings: Scoring,
+    folder: Path,
+) -> None:
+    """Writes the CSV tables and the page multibind_table.html into `folder`.
+
+    generators: in the order of the tables. matched, validity, similarities: tables SLOTS_MATCHED, VALIDITY and SIMILARITIES,
+    in any number of files. compared: the frozen COMPARED_SUBJECTS. thresholds: THRESHOLDS.
+    Raises UserError when a table is missing, broken or of other instances.
+    """
+    evaluation = read_evaluation(generators, settings.dimensions, matched, validity, similarities)
+    shared = read_compared(compared, evaluation)
+    cutoffs, threshold_rows = read_cutoffs(thresholds, settings.dimensions)
+    samples, numbers = {}, {}
+    for subset in SUBSETS:
+        subjects = subset_of(evaluation, shared, subset)
+        samples[subset] = sample_rates(rate_parts(evaluation, subjects, cutoffs, settings), settings)
+        numbers[subset] = counts(evaluation, subjects, cutoffs)
+    estimates = {
+        subset: {name: interval(part, settings.confidence) for name, part in sample.items()}
+        for subset, sample in samples.items()
+    }
+    marks = calibration_marks(evaluation.dimensions, cutoffs, threshold_rows)
+    tables = {
+        "table": rate_rows(evaluation, estimates, numbers, cutoffs, marks),
+        "differences": difference_rows(evaluation, samples[SUBSETS[0]], settings.confidence),
+        "similarity": similarity_rows(evaluation, estimates, numbers),
+        "js_temperatures": sweep_rows(evaluation, estimates, settings),
+        "undiagnosable": undiagnosable_rows(evaluation, settings.undiagnosable_similarity),
+        "thresholds": (list(THRESHOLDS.schema.names), _cells_of(threshold_rows)),
+    }
+    for name, (header, rows) in tables.items():
+        write_text(folder / f"multibind_{name}.csv", csv_text(header, rows))
+    page = rates_page(evaluation, estimates, numbers, marks, settings)
+    write_text(folder / "multibind_table.html", page)
+
+
+def read_cutoffs(path: Path, dimensions: Sequence[str]) -> tuple[Cutoffs, pa.Table]:
+    """The thresholds of each dimension, and the rows of THRESHOLDS; NaN for a dimension that has none."""
+    table = read_table(THRESHOLDS, path)
+    of = {(row["dimension"], row["kind"]): row["threshold"] for row in table.to_pylist()}
+    both = ([of.get((name, kind)) for name in dimensions] for kind in THRESHOLD_KINDS)
+    return Cutoffs(*(np.array([math.nan if value is None else value for value in values]) for values in both)), table
+
+
+def calibration_marks(dimensions: Sequence[str], cutoffs: Cutoffs, threshold_rows: pa.Table) -> list[tuple[str, str]]:
+    """What the tables say of the thresholds of each dimension and of any: calibrated, uncalibrated or none; and from what, or
+    why there are none. Any dimension is taken over those that have thresholds, and named after them.
+    """
+    marks = [_calibration(threshold_rows.to_pylist(), name) for name in dimensions]
+    used = [name for name, judged in zip(dimensions, cutoffs.usable, strict=True) if judged]
+    kinds = {mark[0] for mark in marks} - {"none"}
+    overall = "uncalibrated" if "uncalibrated" in kinds else "calibrated" if kinds else "none"
+    return [*marks, (overall, ", ".join(used) or "no dimension has thresholds")]
+
+
+def _calibration(threshold_rows: list[dict], dimension: str) -> tuple[str, str]:
+    rows = [row for row in threshold_rows if row["dimension"] == dimension]
+    without = [row["reason"] or "no threshold" for row in rows if row["threshold"] is None]
+    if without or len(rows) < len(THRESHOLD_KINDS):
+        return "none", (without or ["no threshold"])[0]
+    if all(row["calibrated"] for row in rows):
+        return "calibrated", "labels"
+    made_with = {row["made_with"] for row in rows if not row["calibrated"] and row["made_with"]}
+    sources = dict.fromkeys(row["source"] for row in rows)
+    return "uncalibrated", " and ".join(sources) + (f", made with {', '.join(sorted(made_with))}" if made_with else "")
+
+
+def rate_rows(
+    evaluation: Evaluation,
+    estimates: dict[str, dict[str, Estimate]],
+    numbers: dict[str, dict[str, np.ndarray]],
+    cutoffs: Cutoffs,
+    marks: list[tuple[str, str]],
+):
+    """multibind_table.csv: a row for each generator, subset of subjects and dimension, and for any dimension.
+
+    estimates, numbers: by subset and name, of shape (n_generators, n_dimensions + 1). marks: from calibration_marks.
+    """
+    header = [*PLACES, "specialist", "thresholds", "thresholds_from", "threshold_self", "threshold_confusion", *COUNTS]
+    header += [name + end for name in (*SHARES, *_shift_names()) for end in ENDS]
+    cells_of_cutoffs = [[*map(_number, pair)] for pair in zip(*cutoffs, strict=True)]
+    before = [
+        [name, specialist, *mark, *cells]
+        for name, specialist, mark, cells in zip(
+            [*evaluation.dimensions, ANY],
+            [*evaluation.specialists, ""],
+            marks,
+            [*cells_of_cutoffs, ["", ""]],
+            strict=True,
+        )
+    ]
+    rows = []
+    for generator, name in enumerate(evaluation.generators):
+        for subset in SUBSETS:
+            for dimension, (first, *others) in enumerate(before):
+                at = (generator, dimension)
+                cells = [int(numbers[subset][count][at]) for count in COUNTS]
+                found = estimates[subset]
+                cells += [percent(float(part[at])) for rate in SHARES for part in found[rate]]
+                for shift in SHIFTS:
+                    cells += [_number(part[at] * scale) for scale in (1, NATS) for part in found[shift]]
+                rows.append([name, subset, first, *others, *cells])
+    return header, rows
+
+
+def difference_rows(evaluation: Evaluation, sample: dict[str, Bootstrap], confidence: float):
+    """multibind_differences.csv: generator minus other generator on the same resamples of the compared subjects.
+
+    Shares in percentage points, the shift in nats. sample: by name, of shape (n_generators, n_dimensions + 1).
+    """
+    header = ["dimension", "measure", "generator", "other_generator", "difference", "low", "high"]
+    rows = []
+    for measure in (*SHARES, *SHIFTS):
+        text = percent if measure in SHARES else _number
+        for first, second in combinations(range(len(evaluation.generators)), 2):
+            pair = (Bootstrap(sample[measure].means[g], sample[measure].resampled[:, g]) for g in (first, second))
+            estimate = interval(paired_difference(*pair), confidence)
+            names = [evaluation.generators[first], evaluation.generators[second]]
+            for dimension, name in enumerate([*evaluation.dimensions, ANY]):
+                if math.isfinite(estimate.mean[dimension]):
+                    cells = [text(float(part[dimension])) for part in estimate]
+                    rows.append([name, measure, *names, *cells])
+    return header, rows
+
+
+def similarity_rows(
+    evaluation: Evaluation, estimates: dict[str, dict[str, Estimate]], numbers: dict[str, dict[str, np.ndarray]]
+):
+    """multibind_similarity.csv: delta on the diagonal, and the mean and the largest of each row off it (section 3.3, M-19)."""
+    header = [*PLACES, "specialist", "subjects", *(name + end for name in DELTAS for end in ENDS)]
+    rows = [
+        [
+            *(generator, subset, dimension, specialist, int(numbers[subset]["subjects"][g, d])),
+            *(_number(part[g, d]) for name in DELTAS for part in estimates[subset][name]),
+        ]
+        for g, generator in enumerate(evaluation.generators)
+        for subset in SUBSETS
+        for d, (dimension, specialist) in enumerate(zip(evaluation.dimensions, evaluation.specialists, strict=True))
+    ]
+    return header, rows
+
+
+def sweep_rows(evaluation: Evaluation, estimates: dict[str, dict[str, Estimate]], settings: Scoring):
+    """multibind_js_temperatures.csv: the shift over subjects at several temperatures (M-12)."""
+    header = [*PLACES, "temperature", *(name + end for name in ("js_nats", "js_normalised") for end in ENDS)]
+    rows = [
+        [
+            *(generator, subset, dimension, f"{temperature:g}"),
+            *(_number(part[g, d] * s) for s in (1, NATS) for part in estimates[subset][f"js_sweep_{number}"]),
+        ]
+        for g, generator in enumerate(evaluation.generators)
+        for subset in SUBSETS
+        for d, dimension in enumerate(evaluation.dimensions)
+        for number, temperature in enumerate(settings.js_temperatures)
+    ]
+    return header, rows
+
+
+def undiagnosable_rows(evaluation: Evaluation, limit: float):
+    """multibind_undiagnosable.csv: subjects that are too similar to another one in the real photograph (M-21).
+
+    Of all subjects that are a row for some generator.
+    """
+    header = ["instance", "dimension", "slot", "most_similar", "similarity"]
+    similarity, other = largest_other(evaluation.similarities)
+    found: dict[tuple[int, int, int], tuple[int, int]] = {}
+    for instance, generator, dimension, slot in np.argwhere(similarity > limit).tolist():
+        found.setdefault((instance, dimension, slot), (generator, int(other[instance, generator, dimension, slot])))
+    rows = [
+        [
+            *(evaluation.instances[instance], evaluation.dimensions[dimension], SLOTS[slot], SLOTS[nearest]),
+            _number(similarity[instance, generator, dimension, slot]),
+        ]
+        for (instance, dimension, slot), (generator, nearest) in sorted(found.items())
+    ]
+    return header, rows
+
+
+def _shift_names() -> list[str]:
+    return [name.replace("js", unit) for name in SHIFTS for unit in ("js_nats", "js_normalised")]
+
+
+def _cells_of(table: pa.Table) -> list[list]:
+    rows = ([row[name] for name in THRESHOLDS.schema.names] for row in table.to_pylist())
+    return [[_cell(value) for value in row] for row in rows]
+
+
+def _cell(value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else _number(value) if isinstance(value, float) else str(value)
+
+
+def _number(value: float) -> str:
+    """Six decimals; empty for NaN."""
+    return "" if math.isnan(value) else f"{value:.6f}"
