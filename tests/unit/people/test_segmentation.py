@@ -17,7 +17,15 @@ from bindbench.multibind.segmenting import segment_photographs
 from bindbench.multibind.tables import PHOTOGRAPHS
 from bindbench.people.faces import find_faces
 from bindbench.people.masks import box_iou, box_of_mask, decode_mask, encode_mask, mask_iou
-from bindbench.people.segmentation import Claim, masks_of_claims, open_segmenter, segment_boxes, segment_people
+from bindbench.people.segmentation import (
+    Claim,
+    FoundPerson,
+    masks_of_boxes,
+    masks_of_claims,
+    open_segmenter,
+    segment_boxes,
+    segment_people,
+)
 from bindbench.tables import read_table, write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -145,6 +153,38 @@ def test_a_mask_stays_in_its_box_and_a_box_of_nobody_has_none(bus, segmenter):
     assert masks[0].any() and not masks[0][round(y + height * 0.8) + 1 :].any()
     assert masks[1] is None
     assert mask_iou(masks[2], people[1].mask) > 0.9
+
+
+def test_a_box_without_a_face_gets_the_mask_of_its_body(bus, segmenter):
+    """The man whom the right border cuts: nothing of his face is to be seen."""
+    (mask,) = segment_boxes(bus[0], [[668.0, 380.0, 142.0, 500.0]], EMBEDDED, segmenter)
+    assert all(mask[y, x] for x, y in [(790, 600), (750, 780), (700, 845)])  # coat, leg, shoe
+    assert not any(mask[y, x] for x, y in [(690, 640), (680, 500), (800, 860), (700, 700)])  # post, bus, street
+
+
+# Whose mask: given boxes against what YOLO found, by hand
+
+
+def found(left, top, width, height, score=0.9) -> FoundPerson:
+    mask = np.zeros((50, 50), bool)
+    mask[top : top + height, left : left + width] = True
+    return FoundPerson(box_of_mask(mask), mask, score)
+
+
+def test_the_best_pair_of_box_and_person_comes_first_and_nobody_twice():
+    people = [found(0, 0, 20, 40), found(24, 0, 20, 40)]
+    boxes = [[1.0, 0.0, 22.0, 40.0], [0.0, 0.0, 20.0, 40.0], [24.0, 0.0, 20.0, 40.0]]
+    masks = masks_of_boxes(boxes, people)
+    assert masks[0] is None  # the person is the second box's, which fits exactly
+    assert np.array_equal(masks[1], people[0].mask) and np.array_equal(masks[2], people[1].mask)
+
+
+def test_half_of_the_union_must_be_shared_and_masks_end_at_the_box():
+    (person,) = people = [found(0, 0, 20, 40)]
+    assert masks_of_boxes([[0.0, 0.0, 20.0, 19.0]], people) == [None]
+    (mask,) = masks_of_boxes([[0.0, 0.0, 20.0, 30.0]], people)
+    assert mask.sum() == 600 and not (mask & ~person.mask).any()
+    assert masks_of_boxes([], people) == [] and masks_of_boxes([[0.0, 0.0, 5.0, 5.0]], []) == [None]
 
 
 # Whose pixel: claims made by hand
@@ -324,11 +364,11 @@ def blank(tmp_path):
 def test_people_are_found_where_none_are_known(tmp_path, people_models, zidane, blank):
     new = filled([row("zidane", builtin_path("zidane.jpg")), row("blank", blank)], tmp_path, people_models)
     people = new["zidane"]["people"]
-    assert [found["person"] for found in people] == ["1", "2"] and new["zidane"]["reason"] is None
-    for found, expected in zip(people, zidane[1], strict=True):
-        assert np.array_equal(decode_mask(found["mask"], 720, 1280), expected.mask)
-        assert found["box"] == expected.box and not found["crowd"]
-        assert found["score"] == pytest.approx(expected.score)
+    assert [one["person"] for one in people] == ["1", "2"] and new["zidane"]["reason"] is None
+    for one, expected in zip(people, zidane[1], strict=True):
+        assert np.array_equal(decode_mask(one["mask"], 720, 1280), expected.mask)
+        assert one["box"] == expected.box and not one["crowd"]
+        assert one["score"] == pytest.approx(expected.score)
     assert (new["blank"]["reason"], new["blank"]["people"]) == ("no_people", [])
 
 
