@@ -49,7 +49,7 @@ benchmarks: .venv/ready  ## speed and memory against peers (in an environment of
 	$(BIN)/uv venv -q --allow-existing .venv/peers
 	$(BIN)/uv pip install -q --python .venv/peers/bin/python -r requirements.lock ranx torchmetrics pybullet
 	$(BIN)/uv pip install -q --python .venv/peers/bin/python --no-deps --no-build-isolation -e .
-	cd benchmarks && for script in embedding finetuning photographs planning renderer scoring services triplet_building triplet_grammar triplet_validation; do ../.venv/peers/bin/python $$script.py || exit 1; done
+	cd benchmarks && for script in embedding finetuning photographs planning pretraining renderer scoring services triplet_building triplet_grammar triplet_validation; do ../.venv/peers/bin/python $$script.py || exit 1; done
 
 clean:  ## removes results/, which holds the caches too
 	rm -rf results .snakemake
