@@ -138,10 +138,10 @@ def test_an_instance_that_lacks_a_part_is_left_out_and_the_others_stay(made, wha
 def test_only_the_problems_that_the_config_names_keep_an_instance_out(made):
     made.row("backgrounds", "coco-a").update(people_left=1, problems=["person_left"])
     made.row("prompts", "folder-b")["problems"] = ["wrong_letter"]
-    made.row("annotations", "coco-c")["problems"] = ["no_face"]
+    made.row("annotations", "coco-c")["problems"] = ["no_face_B"]
     assert lost(run(made)) == {("coco-a", "background", "", "person_left"), ("folder-b", "prompt", "", "wrong_letter")}
     settings = Quality(background_problems=(), prompt_problems=(), annotation_problems=("no_face",))
-    assert lost(run(made, settings)) == {("coco-c", "annotation", "", "no_face")}
+    assert lost(run(made, settings)) == {("coco-c", "annotation", "", "no_face_B")}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ instances.parquet, which is written last.
 
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from ..tables import read_table, write_table
 from .parts import KEY, PARTS, Joined, Part, part_verdicts, parts_of, picture_folder, read_joined
 from .tables import INSTANCES, LEFT_OUT, PART_VERDICTS, REJECTED, SLOTS, SUBJECTS
 
+SLOT = re.compile(f"_[{SLOTS[0]}-{SLOTS[-1]}]$")  # at the end of a problem of one subject: no_pose_A
 UNFINISHED, OLD = ".images.unfinished", ".images.old"  # folders of a run that goes on, or was killed
 
 
@@ -92,7 +94,8 @@ def _losses(parts: Sequence[Part], journal: Journal | None, settings: Quality) -
         if part.sha256 is None:
             found.append(("missing", ", ".join(part.problems) or None))
         else:
-            found += [(name, None) for name in dict.fromkeys(part.problems) if name in serious.get(part.part, ())]
+            named = serious.get(part.part, ())
+            found += [(name, None) for name in dict.fromkeys(part.problems) if SLOT.sub("", name) in named]
             line = (journal.standing(part.id, part.sha256) if journal else None) or {"verdict": "open"}
             if line["verdict"] == "rejected":
                 found.append(("rejected", line.get("reason")))
