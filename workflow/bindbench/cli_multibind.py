@@ -122,7 +122,7 @@ def draw_instances(options) -> None:
 
 
 def review_instances(options) -> None:
-    from .review.instances import serve_instance_review
+    from .multibind.reviewing import serve_instance_review
 
     folder = options.results / "multibind"
     names = "selected", "crops", "references", "backgrounds", "annotations", "prompts"

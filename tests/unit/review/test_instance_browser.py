@@ -8,7 +8,7 @@ TABLES = ("selected", "crops", "references", "backgrounds", "annotations", "prom
 PROGRAM = """
 import sys
 from pathlib import Path
-from bindbench.review.instances import serve_instance_review
+from bindbench.multibind.reviewing import serve_instance_review
 *tables, journal, port = sys.argv[1:]
 serve_instance_review(*map(Path, tables), Path(journal), port=int(port), by="Ada", open_browser=False)
 """

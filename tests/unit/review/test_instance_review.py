@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from bindbench.errors import UserError
 from bindbench.multibind.parts import KEY, crop_digest, rejected_parts
-from bindbench.review.instances import PAGE, REASONS, InstanceReview, instance_review_server
+from bindbench.multibind.reviewing import PAGE, REASONS, InstanceReview, instance_review_server
 from bindbench.review.journal import Journal, append_proposal
 
 TABLES = ("selected", "crops", "references", "backgrounds", "annotations", "prompts")

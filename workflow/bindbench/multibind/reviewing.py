@@ -15,14 +15,14 @@ import numpy as np
 
 from ..errors import UserError
 from ..files import sha256
-from ..multibind.parts import KEY, Joined, Part, parts_of, picture_folder, read_joined
-from ..multibind.showing import prompt_blocks, readable_annotation
-from ..multibind.tables import SLOTS
 from ..people.outlines import outlines_of, svg_path
-from .journal import Journal
-from .judging import Judged, Judging
-from .server import LoopbackServer, Refusal, Reply, json_reply
-from .serving import public_files, serve_until_stopped
+from ..review.journal import Journal
+from ..review.judging import Judged, Judging
+from ..review.server import LoopbackServer, Refusal, Reply, json_reply
+from ..review.serving import public_files, serve_until_stopped
+from .parts import KEY, Joined, Part, parts_of, picture_folder, read_joined
+from .showing import prompt_blocks, readable_annotation
+from .tables import SLOTS
 
 REASONS = {
     "instance": (
