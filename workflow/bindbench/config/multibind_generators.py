@@ -111,7 +111,9 @@ class Generator(Section):
         2.0, ge=1, le=100, description="omnigen2: scale of the guidance by the pictures that go in."
     )
     seed: int = Field(0, ge=0, le=2**31 - 1, description="Open models: seed of the noise, the same for every instance.")
-    dtype: Literal["bfloat16", "float16", "float32"] = Field("bfloat16", description="Open models: type of the weights.")
+    dtype: Literal["bfloat16", "float16", "float32"] = Field(
+        "bfloat16", description="Open models: type of the weights."
+    )
     area_px: int = Field(
         1024 * 1024,
         ge=256,

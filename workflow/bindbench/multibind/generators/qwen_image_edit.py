@@ -25,7 +25,7 @@ def open_model(settings: Generator) -> OpenModel:
     diffusers = imported("diffusers", settings, f"uv pip install {DIFFUSERS}")
     with told_in_a_line(settings):
         pipeline = diffusers.QwenImageEditPlusPipeline.from_pretrained(
-            **source_of(settings), torch_dtype=dtype_of(settings)
+            **source_of(settings), dtype=dtype_of(settings)
         ).to(device())
     pipeline.set_progress_bar_config(disable=True)
 
