@@ -60,12 +60,12 @@ def write_thresholds(path: Path, of: dict[str, tuple[float | None, float | None]
 
 
 def tabulate(
-    made: MadeEvaluation, folder: Path, scoring: Scoring, shuffle=None, thresholds=None, generators=None
+    made: MadeEvaluation, folder: Path, scoring: Scoring, shuffle=None, thresholds=None, generators=None, **changes
 ) -> Path:
     paths, generators = made.write(folder, shuffle), generators or made.generators
     freeze_subjects(generators, paths["matched"], folder / "compared.parquet")
     given = thresholds or dict.fromkeys(scoring.dimensions, (SELF, CONFUSION))
-    cutoffs = write_thresholds(folder / "thresholds.parquet", given)
+    cutoffs = write_thresholds(folder / "thresholds.parquet", given, **changes)
     tabulate_multibind(
         generators,
         paths["matched"],
@@ -270,6 +270,7 @@ def test_equal_generators_differ_by_nothing_in_every_resample(tmp_path):
         ("js", "face"),
     }
     assert all(float(row[name]) == 0 for row in rows for name in ("difference", "low", "high"))
+    assert [row["dimension"] for row in rows if row["measure"] in ("miss", "mean_iou")] == ["any", "any"]
 
 
 def test_differences_are_first_minus_second_in_percentage_points(tmp_path):
@@ -346,8 +347,14 @@ def test_thresholds_that_are_not_from_labels_are_marked(tmp_path):
     made = made_faults(1)
     folder = tabulate(made, tmp_path, FACE)
     row = row_of(folder, "swap")
-    assert (row["thresholds"], row["thresholds_from"]) == ("uncalibrated", "default, made with test")
-    assert "uncalibrated</span> (default, made with test)" in (folder / "multibind_table.html").read_text()
+    assert (row["thresholds"], row["thresholds_from"]) == (
+        "uncalibrated",
+        "default, made with another specialist, test",
+    )
+    assert (
+        "uncalibrated</span> (default, made with another specialist, test)"
+        in (folder / "multibind_table.html").read_text()
+    )
     write_thresholds(tmp_path / "thresholds.parquet", {"face": (SELF, CONFUSION)}, source="labels", calibrated=True)
     paths = made.write(tmp_path)
     tabulate_multibind(

@@ -10,18 +10,15 @@ from ..figures.pages import html_page, html_table
 from ..statistics import Estimate
 from .similarity_arrays import Evaluation
 
-# By name of the rate: the heading of its column. Those of subjects first, then those of images.
-TITLES = {
+# By name of the rate: the heading of its column.
+SUBJECT_TITLES = {
     "success": "success",
     "drift": "drift",
     "replaced": "replaced",
     "mixed": "mixed",
     "invalid": "invalid",
-    "swap": "swap",
-    "swap_partial": "partial swap",
-    "dominance": "dominance",
-    "blending": "blending",
 }
+IMAGE_TITLES = {"swap": "swap", "swap_partial": "partial swap", "dominance": "dominance", "blending": "blending"}
 MEANINGS = (
     "Of a subject: <em>success</em>, it is consistent with its own person and confused with nobody; <em>drift</em>, neither;"
     " <em>replaced</em>, confused only; <em>mixed</em>, both. These four add up to 100. <em>Invalid</em>: of the subjects that"
@@ -29,7 +26,7 @@ MEANINGS = (
     " two measured subjects: <em>swap</em>, its subjects have changed places; <em>dominance</em>, several have become one;"
     " <em>blending</em>, one has become several. A partial swap allows subjects that match nobody."
 )
-STYLE = ".uncalibrated { color: var(--tie); font-weight: 600; }"
+STYLE = ".uncalibrated { color: var(--tie); font-weight: 600; }\nth[scope=row] { white-space: nowrap; }\n"
 
 
 def rates_page(
@@ -47,7 +44,8 @@ def rates_page(
     compared, own = estimates["compared"], estimates["own"]
     body = [
         f"<p>Shares in %, with {100 * settings.confidence:g} % intervals by bootstrap over the instances. Generators are"
-        " compared on the subjects that all of them have. A dash: there is nothing to measure, or the dimension has no"
+        " compared on the subjects that all of them have; multibind_table.csv has their rates on all their own subjects, too."
+        " A dash: there is nothing to measure, or the dimension has no"
         f" thresholds.</p>\n<p>{MEANINGS}</p>",
         _found(evaluation, own, numbers),
     ]
@@ -85,17 +83,41 @@ def _rates(
     dimension: int,
     title: str,
 ) -> str:
-    header = ["generator", "subjects", "images", *TITLES.values(), "JS shift"]
-    rows = [
+    names = [escape(name) for name in evaluation.generators]
+    numbers = numbers["compared"]
+    subjects = [
         [
-            escape(name),
-            *(f"{numbers['compared'][count][g, dimension]:,}" for count in ("subjects", "images")),
-            *(_share(compared[rate], (g, dimension)) for rate in TITLES),
+            name,
+            f"{numbers['subjects'][g, dimension]:,}",
+            *(_share(compared[rate], (g, dimension)) for rate in SUBJECT_TITLES),
             _shift(compared["js"], (g, dimension)),
         ]
-        for g, name in enumerate(evaluation.generators)
+        for g, name in enumerate(names)
     ]
-    return html_table("JS shift: mean over subjects, 0 to 1, 1 being log 2", header, rows, title)
+    images = [
+        [
+            name,
+            f"{numbers['images'][g, dimension]:,}",
+            *(_share(compared[rate], (g, dimension)) for rate in IMAGE_TITLES),
+        ]
+        for g, name in enumerate(names)
+    ]
+    return "\n".join(
+        [
+            html_table(
+                "Subjects: shares in %; the Jensen-Shannon shift from 0 to 1, which is log 2",
+                ["generator", "subjects", *SUBJECT_TITLES.values(), "JS shift"],
+                subjects,
+                f"{title}: subjects",
+            ),
+            html_table(
+                "Images with at least two measured subjects: shares in %",
+                ["generator", "images", *IMAGE_TITLES.values()],
+                images,
+                f"{title}: images",
+            ),
+        ]
+    )
 
 
 def _share(estimate: Estimate, at: tuple[int, int]) -> str:

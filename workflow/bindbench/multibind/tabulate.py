@@ -39,6 +39,7 @@ from .tables import SLOTS
 ENDS = ("", "_low", "_high")
 NATS = 1 / math.log(2)  # from nats to the shift's largest value
 PLACES = ("generator", "subset", "dimension")
+OF_THE_GENERATOR = ("miss", "mean_iou")  # the same in every dimension
 
 
 def tabulate_multibind(
@@ -69,7 +70,7 @@ def tabulate_multibind(
         subset: {name: interval(part, settings.confidence) for name, part in sample.items()}
         for subset, sample in samples.items()
     }
-    marks = calibration_marks(evaluation.dimensions, cutoffs, threshold_rows)
+    marks = calibration_marks(evaluation, cutoffs, threshold_rows)
     tables = {
         "table": rate_rows(evaluation, estimates, numbers, cutoffs, marks),
         "differences": difference_rows(evaluation, samples[SUBSETS[0]], settings.confidence),
@@ -92,27 +93,34 @@ def read_cutoffs(path: Path, dimensions: Sequence[str]) -> tuple[Cutoffs, pa.Tab
     return Cutoffs(*(np.array([math.nan if value is None else value for value in values]) for values in both)), table
 
 
-def calibration_marks(dimensions: Sequence[str], cutoffs: Cutoffs, threshold_rows: pa.Table) -> list[tuple[str, str]]:
+def calibration_marks(evaluation: Evaluation, cutoffs: Cutoffs, threshold_rows: pa.Table) -> list[tuple[str, str]]:
     """What the tables say of the thresholds of each dimension and of any: calibrated, uncalibrated or none; and from what, or
     why there are none. Any dimension is taken over those that have thresholds, and named after them.
     """
-    marks = [_calibration(threshold_rows.to_pylist(), name) for name in dimensions]
-    used = [name for name, judged in zip(dimensions, cutoffs.usable, strict=True) if judged]
+    rows = threshold_rows.to_pylist()
+    marks = [
+        _calibration([row for row in rows if row["dimension"] == dimension], specialist)
+        for dimension, specialist in zip(evaluation.dimensions, evaluation.specialists, strict=True)
+    ]
+    used = [name for name, judged in zip(evaluation.dimensions, cutoffs.usable, strict=True) if judged]
     kinds = {mark[0] for mark in marks} - {"none"}
     overall = "uncalibrated" if "uncalibrated" in kinds else "calibrated" if kinds else "none"
     return [*marks, (overall, ", ".join(used) or "no dimension has thresholds")]
 
 
-def _calibration(threshold_rows: list[dict], dimension: str) -> tuple[str, str]:
-    rows = [row for row in threshold_rows if row["dimension"] == dimension]
+def _calibration(rows: list[dict], specialist: str) -> tuple[str, str]:
+    """rows: of one dimension."""
     without = [row["reason"] or "no threshold" for row in rows if row["threshold"] is None]
     if without or len(rows) < len(THRESHOLD_KINDS):
         return "none", (without or ["no threshold"])[0]
     if all(row["calibrated"] for row in rows):
         return "calibrated", "labels"
-    made_with = {row["made_with"] for row in rows if not row["calibrated"] and row["made_with"]}
-    sources = dict.fromkeys(row["source"] for row in rows)
-    return "uncalibrated", " and ".join(sources) + (f", made with {', '.join(sorted(made_with))}" if made_with else "")
+    sources = list(dict.fromkeys(row["source"] for row in rows))
+    # A threshold is in the unit of its specialist's similarities: that of another one is a guess, which must be seen.
+    foreign = sorted({row["made_with"] for row in rows if row["made_with"]} - {specialist})
+    return "uncalibrated", " and ".join(sources) + (
+        f", made with another specialist, {', '.join(foreign)}" if foreign else ""
+    )
 
 
 def rate_rows(
@@ -167,7 +175,8 @@ def difference_rows(evaluation: Evaluation, sample: dict[str, Bootstrap], confid
             estimate = interval(paired_difference(*pair), confidence)
             names = [evaluation.generators[first], evaluation.generators[second]]
             for dimension, name in enumerate([*evaluation.dimensions, ANY]):
-                if math.isfinite(estimate.mean[dimension]):
+                repeated = measure in OF_THE_GENERATOR and name != ANY
+                if math.isfinite(estimate.mean[dimension]) and not repeated:
                     cells = [text(float(part[dimension])) for part in estimate]
                     rows.append([name, measure, *names, *cells])
     return header, rows
