@@ -26,11 +26,12 @@ from bindbench.multibind.rates import (  # noqa: E402
     counts,
     freeze_subjects,
     rate_parts,
+    read_cutoffs,
     sample_rates,
     subset_of,
 )
 from bindbench.multibind.similarity_arrays import read_compared, read_evaluation  # noqa: E402
-from bindbench.multibind.tabulate import read_cutoffs, tabulate_multibind  # noqa: E402
+from bindbench.multibind.tabulate import tabulate_multibind  # noqa: E402
 from bindbench.tables import read_table, write_table  # noqa: E402
 from machine import describe  # noqa: E402
 from plain_confusion import plain_rates  # noqa: E402

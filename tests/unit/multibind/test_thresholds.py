@@ -427,3 +427,22 @@ def test_broken_defaults_are_one_line_that_names_the_row(tmp_path, row, message)
 def test_config_refuses_what_has_no_meaning(keys):
     with pytest.raises(ValidationError):
         Scoring(**keys)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "own", "other", "expected"),
+    [
+        ("face", (0.0,), (0.0,), "success"),
+        ("face", (-0.89, -0.96), (0.43, 0.86), "replaced"),  # a swap, and the row that a copy replaces
+        ("appearance", (0.0,), (0.0,), "success"),
+        ("appearance", (-0.29, -0.35), (0.29, 0.33), "replaced"),
+        ("appearance", (-0.66, -0.74), (-0.36, -0.43), "drift"),  # a blur; a face is then invalid
+    ],
+)
+def test_defaults_that_ship_tell_the_faults_of_two_photographs_apart(dimension, own, other, expected):
+    """Delta on and off the diagonal as it was first measured: boxes cut and pasted, YuNet and SFace, EfficientNet-Lite0."""
+    thresholds = read_defaults(DEFAULTS)[dimension].thresholds
+    cells = {(True, False): "success", (False, False): "drift", (False, True): "replaced", (True, True): "mixed"}
+    for diagonal in own:
+        for off_diagonal in other:
+            assert cells[diagonal >= thresholds["self"], off_diagonal >= thresholds["confusion"]] == expected

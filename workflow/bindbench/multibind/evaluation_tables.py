@@ -135,3 +135,41 @@ THRESHOLDS = Table(
         Column("threshold_high", pa.float64(), "upper bound", optional=True),
     ),
 )
+
+SUBJECT_OUTCOMES = Table(
+    "multibind/subject_outcomes",
+    ("generator", "instance", "dimension", "slot"),
+    (
+        _GENERATOR,
+        _INSTANCE,
+        _DIMENSION,
+        Column("slot", pa.string(), "of R_d: a generated subject that could be measured"),
+        Column("compared", pa.bool_(), "every generator has the subject"),
+        Column("outcome", pa.string(), "success, drift, replaced or mixed; empty: no thresholds", optional=True),
+        Column("confused_with", pa.list_(pa.string()), "slots of the real subjects it is confused with, in order"),
+        Column("delta_self", pa.float64(), "on the diagonal"),
+        Column("delta_other", pa.float64(), "largest off the diagonal; empty: there is no other", optional=True),
+        Column("nearest_other", pa.string(), "slot of that largest delta", optional=True),
+        Column("js", pa.float64(), "Jensen-Shannon shift of its row in nats; empty: there is no other", optional=True),
+        Column("undiagnosable", pa.bool_(), "its real subject is nearly the same as another one"),
+    ),
+)
+
+IMAGE_PATTERNS = Table(
+    "multibind/image_patterns",
+    ("generator", "instance", "dimension"),
+    (
+        _GENERATOR,
+        _INSTANCE,
+        _DIMENSION,
+        Column("rows", pa.int32(), "measured generated subjects, |R_d|"),
+        Column("columns", pa.int32(), "measured real subjects, |V_d|"),
+        Column(
+            "patterns",
+            pa.list_(pa.string()),
+            "swap, swap_partial, swap_2cycle, dominance, dominance_total, blending: those it has; empty: fewer than two rows, or"
+            " no thresholds",
+            optional=True,
+        ),
+    ),
+)

@@ -8,16 +8,18 @@ Generators are compared on the subjects that every one of them has (M-2); beside
 Choices M-1 to M-21 are those of papers.md A.2.2.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from ..config.multibind_scoring import Scoring
 from ..errors import UserError
 from ..statistics import Bootstrap, bootstrap
-from ..tables import read_tables, write_table
+from ..tables import read_table, read_tables, write_table
 from .confusion import (
     OUTCOMES,
     PATTERNS,
@@ -33,7 +35,7 @@ from .confusion import (
     restrict,
     undiagnosable,
 )
-from .evaluation_tables import COMPARED_SUBJECTS, SLOTS_MATCHED
+from .evaluation_tables import COMPARED_SUBJECTS, SLOTS_MATCHED, THRESHOLD_KINDS, THRESHOLDS
 from .similarity_arrays import Evaluation
 
 SUBSETS = ("compared", "own")  # the subjects that every generator has, and all that the generator has
@@ -69,6 +71,14 @@ class Parts(NamedTuple):
 
     values: np.ndarray
     weights: np.ndarray
+
+
+def read_cutoffs(path: Path, dimensions: Sequence[str]) -> tuple[Cutoffs, pa.Table]:
+    """The thresholds of each dimension, and the rows of THRESHOLDS; NaN for a dimension that has none."""
+    table = read_table(THRESHOLDS, path)
+    of = {(row["dimension"], row["kind"]): row["threshold"] for row in table.to_pylist()}
+    both = ([of.get((name, kind)) for name in dimensions] for kind in THRESHOLD_KINDS)
+    return Cutoffs(*(np.array([math.nan if value is None else value for value in values]) for values in both)), table
 
 
 def freeze_subjects(generators: Sequence[str], matched: Sequence[Path], output: Path) -> None:

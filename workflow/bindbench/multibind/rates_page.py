@@ -50,13 +50,13 @@ def rates_page(
         _found(evaluation, own, numbers),
     ]
     names = [*evaluation.dimensions, "any"]
-    specialists = [f"measured by {name}" for name in evaluation.specialists] + [
-        "a failure in any of the dimensions counts"
+    specialists = [f"Measured by {name}" for name in evaluation.specialists] + [
+        "A failure in any of the dimensions counts"
     ]
     for dimension, (name, specialist, (mark, origin)) in enumerate(zip(names, specialists, marks, strict=True)):
         title = "Any dimension" if name == "any" else name.capitalize()
         shown = f'<span class="uncalibrated">{mark}</span>' if mark == "uncalibrated" else escape(mark)
-        note = f"<p>{escape(specialist.capitalize())}. Thresholds: {shown} ({escape(origin)}).</p>"
+        note = f"<p>{escape(specialist)}. Thresholds: {shown} ({escape(origin)}).</p>"
         body.append(f"<h2>{escape(title)}</h2>\n{note}\n{_rates(evaluation, compared, numbers, dimension, title)}")
     return html_page("MultiBind, rates of binding failures", "\n".join(body), STYLE)
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 from ..config.multibind_scoring import Scoring
 from ..files import csv_text, write_text
 from ..statistics import Bootstrap, Estimate, interval, paired_difference, percent
-from ..tables import read_table
 from .confusion import largest_other
 from .evaluation_tables import THRESHOLD_KINDS, THRESHOLDS
 from .rates import (
@@ -29,6 +28,7 @@ from .rates import (
     Cutoffs,
     counts,
     rate_parts,
+    read_cutoffs,
     sample_rates,
     subset_of,
 )
@@ -37,7 +37,7 @@ from .similarity_arrays import Evaluation, read_compared, read_evaluation
 from .tables import SLOTS
 
 ENDS = ("", "_low", "_high")
-NATS = 1 / math.log(2)  # from nats to the shift's largest value
+SCALES = (1, 1 / math.log(2))  # of the shift: nats, and normalised by its largest value
 PLACES = ("generator", "subset", "dimension")
 OF_THE_GENERATOR = ("miss", "mean_iou")  # the same in every dimension
 
@@ -83,14 +83,6 @@ def tabulate_multibind(
         write_text(folder / f"multibind_{name}.csv", csv_text(header, rows))
     page = rates_page(evaluation, estimates, numbers, marks, settings)
     write_text(folder / "multibind_table.html", page)
-
-
-def read_cutoffs(path: Path, dimensions: Sequence[str]) -> tuple[Cutoffs, pa.Table]:
-    """The thresholds of each dimension, and the rows of THRESHOLDS; NaN for a dimension that has none."""
-    table = read_table(THRESHOLDS, path)
-    of = {(row["dimension"], row["kind"]): row["threshold"] for row in table.to_pylist()}
-    both = ([of.get((name, kind)) for name in dimensions] for kind in THRESHOLD_KINDS)
-    return Cutoffs(*(np.array([math.nan if value is None else value for value in values]) for values in both)), table
 
 
 def calibration_marks(evaluation: Evaluation, cutoffs: Cutoffs, threshold_rows: pa.Table) -> list[tuple[str, str]]:
@@ -156,7 +148,7 @@ def rate_rows(
                 found = estimates[subset]
                 cells += [percent(float(part[at])) for rate in SHARES for part in found[rate]]
                 for shift in SHIFTS:
-                    cells += [_number(part[at] * scale) for scale in (1, NATS) for part in found[shift]]
+                    cells += [_number(part[at] * scale) for scale in SCALES for part in found[shift]]
                 rows.append([name, subset, first, *others, *cells])
     return header, rows
 
@@ -205,7 +197,7 @@ def sweep_rows(evaluation: Evaluation, estimates: dict[str, dict[str, Estimate]]
     rows = [
         [
             *(generator, subset, dimension, f"{temperature:g}"),
-            *(_number(part[g, d] * s) for s in (1, NATS) for part in estimates[subset][f"js_sweep_{number}"]),
+            *(_number(part[g, d] * scale) for scale in SCALES for part in estimates[subset][f"js_sweep_{number}"]),
         ]
         for g, generator in enumerate(evaluation.generators)
         for subset in SUBSETS
