@@ -63,6 +63,7 @@ class Server:
     in_flight: int = 0
     most_in_flight: int = 0
     padding: int = 0
+    tint: int = 0  # added to every picture's colour: another one for a request that was answered before
     keep_log: bool = True
 
     def note(self, path: str, text: str, headers: dict) -> None:
@@ -246,7 +247,7 @@ def picture(text: str, size: str, fault: dict | None) -> str:
     if kind == "wrong_size":
         width //= 2
     shade = int(hashlib.sha256(text.encode()).hexdigest()[:6], 16)
-    data = b"this is no image" * 10 if kind == "not_image" else png(width, height, shade, STATE.padding)
+    data = b"this is no image" * 10 if kind == "not_image" else png(width, height, shade + STATE.tint, STATE.padding)
     encoded = base64.b64encode(data).decode()
     return encoded[: len(encoded) // 2 - 1] if kind == "half_base64" else encoded
 

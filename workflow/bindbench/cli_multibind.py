@@ -50,7 +50,7 @@ def segment_photographs(options) -> None:
     from .multibind.segmenting import segment_photographs
 
     cache = _pictures(options.people)
-    models, version = options.models, options.version
+    models, version = options.models or Path(), options.version  # yolo needs none
     segment_photographs(options.photographs, options.people, options.config, models, options.max_pixels, cache, version)
 
 
