@@ -422,6 +422,28 @@ def test_nobody_found_is_all_missed(tmp_path):
     assert (row["miss"], row["invalid"], row["mean_iou"], row["success"]) == ("100.00", "", "", "")
 
 
+def test_generators_without_a_common_subject_keep_their_own_rates_only(tmp_path):
+    made = MadeEvaluation()
+    made.fault("left", "instance", [0, 1, 2, 3], matched=(0, 1))
+    made.fault("right", "instance", [0, 1, 3, 2], matched=(2, 3))
+    folder = tabulate(made, tmp_path, FACE)
+    row = row_of(folder, "right")
+    assert (row["matched"], row["dropped"], row["success"], row["swap"], row["invalid"]) == ("0", "2", "", "", "")
+    assert row_of(folder, "right", "own")["swap"] == "100.00"
+    measures = {row["measure"] for row in read_rows(folder / "multibind_differences.csv")}
+    assert measures == {"miss", "mean_iou"}
+
+
+def test_faults_on_purpose_can_stay_out_of_the_choice_of_subjects(tmp_path):
+    """Who is compared is frozen over the generators that are named, whatever else the tables hold."""
+    made = MadeEvaluation()
+    made.fault("good", "instance", [0, 1])
+    made.fault("missing", "instance", [0, 1], matched=(0,))
+    paths = made.write(tmp_path)
+    freeze_subjects(["good"], paths["matched"], tmp_path / "compared.parquet")
+    assert all(row["compared"] for row in read_table(COMPARED_SUBJECTS, tmp_path / "compared.parquet").to_pylist())
+
+
 def test_one_instance_and_one_row_give_subject_rates_and_only_blending(tmp_path):
     made = MadeEvaluation()
     made.fault("one", "instance", [(0, 1), 1], matched=(0,))
