@@ -199,6 +199,7 @@ FAULTS = [
     ),
     ("missing_file", "no such file", {"path": "/nowhere/a.png"}, {}),
     ("broken_file", "cannot be read", {"path": "/"}, {}),
+    ("changed_file", "--forcerun list_photographs", {"sha256": "0" * 64}, {}),
     ("other_size", "the file has 240 x 180 pixels, its annotation 250 x 180", {"width": 250, "people": "wider"}, {}),
     ("blurred", "variance of the Laplacian", {"pixels": blurred()}, {}),
     ("blurred", "person 2: variance", {"pixels": blurred(slice(0, 100))}, {}),

@@ -222,6 +222,33 @@ def test_coco_annotations_of_the_unturned_picture_are_of_another_size(coco):
     assert row["reason"] == "mask_size" and (row["width"], row["height"]) == (HEIGHT, WIDTH)
 
 
+@pytest.mark.parametrize("orientation", [2, 3, 4])
+def test_coco_a_turn_that_the_annotation_may_not_know_of_is_a_reason(coco, orientation):
+    """The size is the same either way: the masks would lie on the wrong people."""
+    coco.image(1, annotation(1))
+    picture(coco.root / "images" / f"{1:012d}.jpg", orientation=orientation)
+    assert reasons(rows_of(coco.source())) == {"1": "turned"}
+
+
+def test_coco_annotations_of_the_turned_picture_fit(coco):
+    coco.image(1, annotation(1))
+    picture(coco.root / "images" / f"{1:012d}.jpg", HEIGHT, WIDTH, orientation=6)
+    assert reasons(rows_of(coco.source())) == {"1": None}
+
+
+@pytest.mark.parametrize("value", [7.0, "7"])
+def test_coco_ids_that_tables_have_made_fractions_or_text_are_the_same(coco, value):
+    coco.image(7, annotation(value, value, category=type(value)(1)))
+    (row,) = rows_of(coco.source())
+    assert (row["photograph"], row["reason"]) == ("set/7", None) and row["people"][0]["person"] == "7"
+
+
+@pytest.mark.parametrize("crowd", [1, 1.0, True, "1", "true"])
+def test_coco_a_crowd_is_one_however_it_is_written(coco, crowd):
+    coco.image(1, annotation(1, 1), annotation(1, 2, crowd=crowd), annotation(1, 3, crowd="0"))
+    assert [someone["crowd"] for someone in rows_of(coco.source())[0]["people"]] == [False, True, False]
+
+
 def test_coco_photographs_are_opened_for_their_header_alone(coco):
     coco.image(1, annotation(1))
     path = coco.root / "images" / f"{1:012d}.jpg"
@@ -382,6 +409,24 @@ def test_cihp_every_fault_is_a_reason_and_the_rest_is_read(cihp):
         **{"0000006": None, "0000015": "missing_file", "0000020": "missing_mask", "0000021": "mask_size"},
         **{"0000022": "broken_mask", "0000023": "no_people", "0000024": "broken_file", "0000025": "too_many_pixels"},
     }
+
+
+@pytest.mark.parametrize(
+    "suffix, mask, told",
+    [
+        (".tif", two_people().astype(np.float32), "fractions"),
+        (".tif", np.full((HEIGHT, WIDTH), np.nan, np.float32), "fractions"),
+        (".tif", two_people().astype(np.int32) * -1, "holds -2 to 0"),
+        (".png", two_people().astype(np.uint16) * 30000, "holds 0 to 60000"),
+        (".jpg", two_people().astype(np.uint8), "keeps no numbers"),
+    ],
+)
+def test_cihp_what_holds_no_numbers_of_people_is_a_broken_mask(cihp, suffix, mask, told):
+    (cihp / "Human_ids" / "0000015.png").unlink()
+    Image.fromarray(mask).save(cihp / "Human_ids" / f"0000015{suffix}")
+    rows = rows_of(cihp_source(cihp))
+    assert reasons(rows) == {"0000006": None, "0000015": "broken_mask", "0000020": None}
+    assert told in rows[1]["detail"]
 
 
 def test_cihp_without_a_list_everything_with_a_picture_or_a_mask_counts(cihp):

@@ -6,7 +6,14 @@ import zlib
 
 import numpy as np
 import pytest
-from bindbench.people.photographs import SUFFIXES, Unreadable, photograph_size, read_labels, read_photograph
+from bindbench.people.photographs import (
+    SUFFIXES,
+    Unreadable,
+    is_turned_unseen,
+    photograph_size,
+    read_labels,
+    read_photograph,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
@@ -59,6 +66,23 @@ def test_upright_is_what_pillow_makes_of_it(tmp_path):
         path = saved(tmp_path / f"{orientation}.png", orientation)
         with Image.open(path) as image:
             assert (read_photograph(path, LIMIT) == np.array(ImageOps.exif_transpose(image))).all()
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("suffix", ["png", "tiff", "jpg"])
+def test_a_turn_that_keeps_the_size_cannot_be_seen_in_an_annotation(tmp_path, suffix, orientation):
+    assert is_turned_unseen(saved(tmp_path / f"a.{suffix}", orientation)) == (orientation in (2, 3, 4))
+    square = saved(tmp_path / f"b.{suffix}", orientation, PICTURE[:, :16].copy())
+    assert is_turned_unseen(square) == (orientation > 1)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.float32])
+def test_a_picture_of_which_nobody_knows_what_is_white_is_refused(tmp_path, kind):
+    path = tmp_path / "a.tif"
+    Image.fromarray(PICTURE[..., 0].astype(kind)).save(path)
+    assert refusal(path).reason == "broken_file" and "32 bits" in str(refusal(path))
+    with pytest.raises(Unreadable, match="32 bits"):
+        photograph_size(path)
 
 
 @pytest.mark.parametrize("orientation", [0, 9, 65535])

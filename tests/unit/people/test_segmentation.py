@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from bindbench.config.multibind_segmentation import Segmentation
 from bindbench.errors import UserError
+from bindbench.files import sha256_of_file
 from bindbench.multibind import segmenting
 from bindbench.multibind.segmenting import segment_photographs
 from bindbench.multibind.tables import PHOTOGRAPHS
@@ -337,7 +338,8 @@ def test_the_method_yolo_needs_weights_in_the_config():
 def row(name: str, path, people=(), size=None, **more) -> dict:
     width, height = size or Image.open(path).size
     values = {"photograph": f"folder/{name}", "source": "folder", "path": str(path), "width": width, "height": height}
-    return values | {"licence": "ours", "people": list(people), "reason": None, "detail": None} | more
+    values |= {"licence": "ours", "people": list(people), "sha256": None, "reason": None, "detail": None}
+    return values | more
 
 
 def person(number, box, mask=None, crowd=False) -> dict:
@@ -480,6 +482,14 @@ def test_nothing_is_looked_at_twice_until_something_changes(tmp_path, people_mod
     filled(rows[1:], tmp_path, people_models, version=2)
     filled([rows[1] | {"people": [person("a", [1, 1, 9, 9])]}], tmp_path, people_models)
     assert looks[3:] == ["other"] * 3
+
+
+def test_the_file_in_which_people_were_looked_for_is_written_down(tmp_path, people_models, blank):
+    mask = encode_mask(np.ones((48, 64)))
+    rows = [row("blank", blank), row("masked", blank, [person("a", [0, 0, 64, 48], mask)])]
+    for _ in range(2):  # the second time from the cache
+        new = filled(rows, tmp_path, people_models)
+        assert new["blank"]["sha256"] == sha256_of_file(blank) and new["masked"]["sha256"] is None
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def segment_photographs(
         done = []
         for row in progress(rows, "people in photographs", unit="photograph"):
             if row["reason"] is None and _is_open(row["people"]):
-                key = _key(row, state, max_pixels)
+                digest = _digest(row["path"])
+                key = digest and _key(row, digest, state, max_pixels)
                 kept = _read_cache(Path(cache), key)
                 if kept is None:
                     # Only now: photographs that come with masks need no model.
@@ -60,7 +61,7 @@ def segment_photographs(
                         write_bytes(
                             _cache_file(Path(cache), key), canonical_json(_sealed(kept)).encode(), durable=False
                         )
-                row = row | kept
+                row = row | kept | {"sha256": digest}
             done.append(row)
     write_table(PHOTOGRAPHS, done, output)
 
@@ -119,12 +120,16 @@ def _weights_file(settings: Segmentation, models: Path) -> Path:
     return models / POSE_MODEL
 
 
-def _key(row: dict, state: str, max_pixels: int) -> str | None:
-    """What the answer is kept under; None for a file that cannot be read."""
+def _digest(path: str) -> str | None:
+    """SHA-256 of a file; None for one that cannot be read."""
     try:
-        digest = sha256_of_file(row["path"])
+        return sha256_of_file(path)
     except OSError:
         return None
+
+
+def _key(row: dict, digest: str, state: str, max_pixels: int) -> str:
+    """What the answer is kept under."""
     return sha256(canonical_json([digest, row["width"], row["height"], row["people"], max_pixels, state]))
 
 

@@ -48,6 +48,7 @@ REASONS = {
     "missing_file": "the file is no longer there",
     "broken_file": "the file is broken, or no picture",
     "too_many_pixels": "the file is larger than the limit of pixels",
+    "changed_file": "the file is not the one in which people were looked for",
     "other_size": "the file is of another size than its annotation",
     "blurred": "the photograph, or a subject in it, is blurred",
     "hidden": "a mask covers too little of its box",
@@ -336,6 +337,11 @@ def make_instance(row: dict, settings: Selection, max_pixels: int, folder: Path)
         image, digest, transforms = _read(row["path"], max_pixels)
     except Unreadable as error:
         return Rejection(error.reason, str(error))
+    if row["sha256"] not in (None, digest):
+        return Rejection(
+            "changed_file",
+            "the file was changed after people were looked for in it; run snakemake again with --forcerun list_photographs",
+        )
     if image.shape[:2] != (height, width):
         return Rejection(
             "other_size", f"the file has {image.shape[1]} x {image.shape[0]} pixels, its annotation {width} x {height}"

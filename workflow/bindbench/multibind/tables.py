@@ -31,6 +31,7 @@ PHOTOGRAPHS = Table(
         Column("height", pa.int32(), "pixels, upright"),
         Column("licence", pa.string(), "as the source states it"),
         Column("people", pa.list_(PERSON), "everyone who is annotated or was found"),
+        Column("sha256", pa.string(), "of the file, where people were looked for in it", optional=True),
         Column("reason", pa.string(), "why it cannot be used, a short name; empty: it can", optional=True),
         Column("detail", pa.string(), "what exactly is wrong", optional=True),
     ),

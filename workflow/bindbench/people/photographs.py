@@ -42,6 +42,7 @@ class Unreadable(Exception):
 def read_photograph(path: str | Path, max_pixels: int) -> np.ndarray:
     """(height, width, 3) uint8. Raises Unreadable for a file that is missing, no picture, broken, or larger than max_pixels."""
     with _opened(path, max_pixels) as image:
+        _check_depth(image)
         turn = TURNS.get(_orientation(image))
         image.load()
         if image.mode.startswith("I;16"):  # Pillow would cut off at 255 what reaches up to 65535
@@ -53,8 +54,19 @@ def read_photograph(path: str | Path, max_pixels: int) -> np.ndarray:
 def photograph_size(path: str | Path, max_pixels: int | None = None) -> tuple[int, int]:
     """Width and height, upright, from the header alone. Raises Unreadable as `read_photograph` does."""
     with _opened(path, max_pixels) as image:
+        _check_depth(image)
         width, height = image.size
         return (height, width) if _orientation(image) in (5, 6, 7, 8) else (width, height)
+
+
+def is_turned_unseen(path: str | Path) -> bool:
+    """Whether EXIF turns or mirrors a picture and its size stays: what was drawn on it before and after looks alike.
+
+    From the header alone. Raises Unreadable as `read_photograph` does.
+    """
+    with _opened(path, None) as image:
+        orientation = _told_orientation(image)
+        return orientation in TURNS and (orientation < 5 or image.width == image.height)
 
 
 def changes_of(path: str | Path) -> list[str]:
@@ -74,6 +86,8 @@ def read_labels(path: str | Path, width: int, height: int) -> np.ndarray:
             found = f"{image.size[0]} x {image.size[1]}"
             raise Unreadable(f"the mask is {found}, the photograph {width} x {height}", "mask_size")
         labels = np.array(image)
+        if labels.dtype.kind not in "bui":
+            raise Unreadable("the mask holds fractions, no numbers of people")
         return labels if labels.ndim == 2 else labels[..., 0]
 
 
@@ -97,10 +111,17 @@ def _opened(path: str | Path, max_pixels: int | None) -> Iterator[Image.Image]:
         raise Unreadable(f"broken ({type(error).__name__}: {' '.join(str(error).split())[:200]})") from None
 
 
+def _check_depth(image: Image.Image) -> None:
+    if image.mode in ("I", "F"):  # nobody knows which value is white, and Pillow would cut off at 255
+        raise Unreadable("32 bits a pixel; save it with 8 or 16")
+
+
 def _orientation(image: Image.Image) -> int:
     """EXIF's, 1 to 8; 1 for none, a broken one, and TIFF, which Pillow turns by itself."""
-    if image.format == "TIFF":
-        return 1
+    return 1 if image.format == "TIFF" else _told_orientation(image)
+
+
+def _told_orientation(image: Image.Image) -> int:
     try:
         # Not the method of PNG's own class: it unpacks the pixels to look behind them.
         return Image.Image.getexif(image).get(ORIENTATION, 1)

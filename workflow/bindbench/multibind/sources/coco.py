@@ -71,16 +71,16 @@ def _images(path: Path, key: str) -> tuple[list[Image], set]:
                 continue
             raise BrokenJson(f"an item of {part} has no id")
         if part == "categories" and str(item.get("name")).lower() == "person":
-            people.add(str(item["id"]))
+            people.add(_id(item["id"]))
         elif part == "licenses":
-            licences[str(item["id"])] = " ".join(str(item[k]).strip() for k in ("name", "url") if item.get(k)) or None
+            licences[_id(item["id"])] = " ".join(str(item[k]).strip() for k in ("name", "url") if item.get(k)) or None
         elif part == "images":
             image = _image(item)
             if image.id in images:
                 images[image.id].problem = ("duplicate_id", f"several images have the id {image.id[:80]!r}")
             else:
                 images[image.id] = image
-                licence_of[image.id] = str(item.get("license"))
+                licence_of[image.id] = _id(item.get("license"))
     if not people:
         raise UserError(f"{key}: {path}: no category `person`; name a file of instances")
     if not images:
@@ -88,6 +88,11 @@ def _images(path: Path, key: str) -> tuple[list[Image], set]:
     for image in images.values():
         image.licence = licences.get(licence_of[image.id])
     return sorted(images.values(), key=_order), people
+
+
+def _id(value) -> str:
+    """A number, its text, and the same number with a point, as tables of numbers write it, are one id."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _order(image: Image) -> tuple:
@@ -98,7 +103,7 @@ def _order(image: Image) -> tuple:
 
 def _image(item: dict) -> Image:
     size, file = (item.get("width"), item.get("height")), item.get("file_name")
-    image = Image(str(item["id"]), file if _names_a_file(file) else None, None, None)
+    image = Image(_id(item["id"]), file if _names_a_file(file) else None, None, None)
     if image.file is None:
         image.problem = ("broken_annotation", f"its file_name names no file in the folder (it is {str(file)[:80]!r})")
     elif not all(isinstance(value, int) and not isinstance(value, bool) and value > 0 for value in size):
@@ -128,14 +133,14 @@ def _add_people(
     for _, item in items_of(path, ("annotations",)):
         if not isinstance(item, dict):
             raise BrokenJson("an item of annotations is no object")
-        image = images.get(str(item.get("image_id")))
-        if image is None or image.problem or str(item.get("category_id")) not in people:
+        image = images.get(_id(item.get("image_id")))
+        if image is None or image.problem or _id(item.get("category_id")) not in people:
             continue
         width, height = image.size
         if width * height > max_pixels:
             image.problem = ("too_many_pixels", f"{width} x {height} pixels, over the limit of {max_pixels}")
             continue
-        number = str(item.get("id", ""))
+        number = _id(item.get("id", ""))
         try:
             box, mask = box_within(item.get("bbox"), width, height), mask_of(item, width, height)
             image.people.append(person(number, box, mask, crowd=is_crowd(item)))
@@ -147,7 +152,7 @@ def _add_people(
 
 def is_crowd(item: dict) -> bool:
     """A region of several people; in Objects365 also pictures and mirror images of people, who can be no subjects either."""
-    return any(item.get(key) in (1, True) for key in ("iscrowd", "isfake", "isreflected"))
+    return any(str(item.get(key)).lower() in ("1", "1.0", "true") for key in ("iscrowd", "isfake", "isreflected"))
 
 
 def outline_of(item: dict, width: int, height: int) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...errors import UserError
 from ...files import sha256
 from ...people.masks import BrokenMask
-from ...people.photographs import SUFFIXES, Unreadable, photograph_size
+from ...people.photographs import SUFFIXES, Unreadable, is_turned_unseen, photograph_size
 from .places import SOURCES_KEY
 
 LONGEST_ID = 100  # ids become file names
@@ -42,6 +42,8 @@ def photograph_row(
             raise Unusable("file_name", "its name is not UTF-8; rename it")
         row["width"], row["height"] = photograph_size(path, max_pixels)
         if people_of is not None:
+            if is_turned_unseen(path):
+                raise Unusable("turned", "EXIF turns it, and nobody knows whether it was annotated before or after")
             row["people"] = people_of(row["width"], row["height"])
             if not row["people"]:
                 raise Unusable("no_people", "the data set names nobody in it")

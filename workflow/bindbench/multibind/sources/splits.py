@@ -12,6 +12,9 @@ from ...people.photographs import Unreadable, read_labels
 from .places import SOURCES_KEY, place_of
 from .rows import Unusable, ids_of, listed, person, photograph_row, pictures_by_stem
 
+LOSSY = (".jpg", ".jpeg", ".webp")
+MOST_NUMBER = 1000  # of a person or a part of a body; a photograph in the place of a mask holds more
+
 
 def split_folder(name: str, source: Source, masks: str) -> tuple[Path, Path]:
     """The split's folder, and the one in it that holds the masks. Raises UserError for one that is missing."""
@@ -52,10 +55,17 @@ def rows_of_split(
 def labels_of(mask: Path, width: int, height: int) -> np.ndarray:
     """(height, width) integers. Raises Unusable: missing_mask, broken_mask or mask_size."""
     try:
-        return read_labels(mask, width, height)
+        labels = read_labels(mask, width, height)
+        if mask.suffix.lower() in LOSSY:
+            raise Unusable(
+                "broken_mask", f"{mask.parent.name}/{mask.name}: {mask.suffix} keeps no numbers; save it as PNG"
+            )
     except Unreadable as error:
         reason = {"missing_file": "missing_mask", "mask_size": "mask_size"}.get(error.reason, "broken_mask")
         raise Unusable(reason, f"{mask.parent.name}/{mask.name}: {error}") from None
+    if labels.min() < 0 or labels.max() > MOST_NUMBER:
+        raise Unusable("broken_mask", f"{mask.parent.name}/{mask.name}: holds {labels.min()} to {labels.max()}")
+    return labels
 
 
 def masked_person(number: int, mask: np.ndarray) -> dict:
