@@ -90,7 +90,7 @@ def _multibind(plan: str, settings: Config) -> Iterator[Request]:
     if choosing := _options(plan, "select-photographs"):
         print(
             f"MultiBind's photographs are not chosen yet, so that its requests ({', '.join(jobs)}) are not counted: run "
-            f"snakemake {choosing['selected']} first",
+            f"snakemake {shlex.quote(choosing['selected'])} first",
             file=sys.stderr,
         )
         return
@@ -124,8 +124,7 @@ def _options(plan: str, command: str) -> dict[str, str]:
     found = re.search(rf"bindbench {command} (.*)", plan)
     if not found:
         return {}
-    # Only what stands before the first `2>`: what follows is no shell word for shlex.
-    words = shlex.split(found[1].split(" 2> ")[0])
+    words = shlex.split(found[1])
     return {
         word[2:]: value
         for word, value in zip(words, [*words[1:], "--"], strict=True)
