@@ -32,6 +32,7 @@ from bindbench.tables import read_table, write_table
 from hypothesis import given
 from hypothesis import settings as tried
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from tiny_instances import scene, write_instances
 
 SMOOTH = Backgrounds(method="opencv")
@@ -241,9 +242,9 @@ def test_weights_that_are_no_lama_are_one_line_that_names_the_key(made, torchscr
     assert "\n" not in str(wrong.value)
 
 
-def test_lama_without_weights_asks_for_them(made):
-    with pytest.raises(UserError, match=r"^multibind\.backgrounds\.lama_weights: .*TorchScript"):
-        run(made, Backgrounds(method="lama"))
+def test_lama_without_weights_is_refused_by_the_config():
+    with pytest.raises(ValidationError, match="lama_weights: method lama needs the file of its model, as TorchScript"):
+        Backgrounds(method="lama")
 
 
 def test_other_weights_under_the_same_name_fill_again(made, torchscript, tmp_path):

@@ -334,6 +334,28 @@ def test_files_of_instances_that_left_are_removed_and_no_others(made, tmp_path):
     assert left == ["made-0_A.png", "made-0_B.png", "notes.png", "references.index.jsonl"]
 
 
+FOREIGN = [
+    *("5", "[]", "null", "{}", "\0\0", "[" * 100_000, '{"item": "picture/made-1_A", "ke'),
+    '{"item": ["x"], "key": "k", "value": {}}',
+    '{"item": "picture/made-0_A", "key": "k", "value": []}',
+    '{"item": "picture/made-0_A", "key": "k", "value": {"file": 5, "sha256": "0"}}',
+    '{"item": "picture/made-0_A", "key": "k", "value": {"file": "made-0_A.png"}}',
+    '{"item": "picture/made-0_A", "key": "k", "value": {"file": "../made-0.png", "sha256": "0"}}',
+    '{"item": "picture/made-0_A", "key": "k", "value": {"file": "a\\u0000", "sha256": "0"}}',
+]
+
+
+@pytest.mark.parametrize("line", FOREIGN)
+def test_a_line_of_the_index_that_is_not_ours_costs_and_removes_nothing(made, cut, line):
+    first = run(made, SMALL)
+    outside = made[0].parent / "made-0.png"
+    outside.write_bytes(b"somebody's")
+    with (made[0].parent / "references" / "references.index.jsonl").open("a") as index:
+        index.write(line + "\n")
+    assert run(made, SMALL) == first and cut.seen == ["made-0", "made-1"]
+    assert outside.read_bytes() == b"somebody's"
+
+
 def test_any_number_of_processes_makes_the_same_bytes(made, tmp_path):
     run(made, SMALL)
     folder = made[0].parent
@@ -354,7 +376,9 @@ def test_a_target_that_is_missing_or_another_one_is_one_line(made):
     target.unlink()
     with pytest.raises(UserError, match=r"made-1\.png: cannot be read"):
         run(made, SMALL)
-    assert "\n" not in str(wrong.value)
+    assert "\n" not in str(wrong.value) and str(wrong.value).endswith(
+        f"delete {made[2]}.parquet and run snakemake again"
+    )
 
 
 def test_a_missing_template_is_one_line(monkeypatch):

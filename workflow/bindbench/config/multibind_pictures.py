@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from .base import Section
 
@@ -80,3 +80,9 @@ class Backgrounds(Section):
     openai_model: str = Field(OPENAI_MODEL, min_length=1, description="openai: the image model.")
     quality: Literal["low", "medium", "high"] = Field("high", description="openai: quality asked for.")
     gemini_size: Literal["1K", "2K", "4K"] = Field("1K", description="gemini: size asked for.")
+
+    @model_validator(mode="after")
+    def _lama_has_weights(self):
+        if self.method == "lama" and self.lama_weights is None:
+            raise ValueError("lama_weights: method lama needs the file of its model, as TorchScript; name it")
+        return self

@@ -33,7 +33,6 @@ from .tables import ANNOTATIONS, CROPS, SELECTED
 
 PROMPT = "resources/prompts/multibind/annotation.txt"
 STAGE = "multibind/annotations"
-REMEDY = "delete the table beside it and run snakemake again"
 MARGIN = 0.1  # of a box's sides, that a person is looked at with
 # Else what is looked at, in face sizes from the middle of the face: to each side, and down. The upper edge is 1.6 above.
 REACHES = ((4.0, 11.0), (3.0, 5.0), (1.6, 4.0))
@@ -254,11 +253,12 @@ def _measured(
 
 def _target(instance: dict, folder: Path) -> np.ndarray:
     """(height, width, 3) uint8 RGB. Raises UserError for a file that is missing or not the one that was written down."""
-    data = read_verified(folder / instance["target"], instance["sha256"], REMEDY)
+    remedy = f"delete {folder}.parquet and run snakemake again"
+    data = read_verified(folder / instance["target"], instance["sha256"], remedy)
     image = np.array(Image.open(io.BytesIO(data)).convert("RGB"))
     if image.shape[:2] != (instance["height"], instance["width"]):
         raise UserError(
-            f"{folder / instance['target']}: not {instance['width']} x {instance['height']} pixels; {REMEDY}"
+            f"{folder / instance['target']}: not {instance['width']} x {instance['height']} pixels; {remedy}"
         )
     return image
 

@@ -283,19 +283,15 @@ def _lama_model(weights: str):
         raise _no_lama(weights, f"cannot be loaded ({str(error).strip().splitlines()[0][:200]})") from None
 
 
-def lama_file(weights: str | None) -> Path:
+def lama_file(weights: str) -> Path:
     """Raises UserError that names the key where there is no such file."""
-    if weights is None:
-        raise UserError(
-            "multibind.backgrounds.lama_weights: the method lama needs the file of its model, as TorchScript"
-        )
     path = resolve(weights).expanduser()
     if not path.is_file():
         raise _no_lama(weights, "no such file")
     return path
 
 
-def _no_lama(weights: str | None, what: str) -> UserError:
+def _no_lama(weights: str, what: str) -> UserError:
     return UserError(f"multibind.backgrounds.lama_weights: {weights}: {what}; give LaMa as TorchScript (big-lama.pt)")
 
 
@@ -452,7 +448,7 @@ def _write_inputs(task: tuple) -> list[dict]:
     folder, instance, subjects, settings, out_folder = task
     hole = _hole(instance, subjects, settings)
     pictures = input_pictures(target_of(folder, instance), hole, shape_of(instance, settings))
-    names = (f"{instance['instance']}.{kind}.png" for kind in ("input", "mask"))
+    names = (f"{instance['instance']}~{kind}.png" for kind in ("input", "mask"))  # no instance's name has that sign
     return [keep(out_folder / name, png_of(picture)) for name, picture in zip(names, pictures, strict=True)]
 
 

@@ -47,11 +47,9 @@ class Notes:
         self._used: dict[str, tuple[str, dict]] = {}
         if self.path.exists():
             for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-                try:
-                    entry = json.loads(line)
-                    self._noted[entry["item"]] = entry["key"], dict(entry["value"])
-                except (ValueError, TypeError, KeyError):
-                    continue  # a line torn by a kill
+                entry = _entry(line)
+                if entry is not None:
+                    self._noted[entry["item"]] = entry["key"], entry["value"]
 
     def find(self, item: str, key: str) -> dict | None:
         """The value of an item that was noted under this key."""
@@ -83,6 +81,23 @@ class Notes:
             left.unlink(missing_ok=True)
         with written_whole(self.path, durable=False) as temporary:
             temporary.write_text("".join(_line(item, *self._used[item]) + "\n" for item in sorted(self._used)))
+
+
+def _entry(line: str) -> dict | None:
+    """A line of the index; None for one that a kill has torn, or that is not ours: it may name no file outside the folder."""
+    try:
+        entry = json.loads(line)
+        item, key, value = entry["item"], entry["key"], entry["value"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    file = value.get("file", "x") if isinstance(value, dict) else None
+    whole = (
+        isinstance(item, str)
+        and isinstance(key, str)
+        and isinstance(file, str)
+        and ("file" in value) == ("sha256" in value)
+    )
+    return entry if whole and Path(file).name == file and "\0" not in file else None
 
 
 def _line(item: str, key: str, value: dict) -> str:
@@ -119,7 +134,8 @@ def _one_thread() -> None:
 
 def target_of(folder: Path, instance: dict) -> np.ndarray:
     """(height, width, 3) uint8 RGB: the target of a row of SELECTED. Raises UserError when it is not the noted file."""
-    return decoded(read_verified(folder / instance["target"], instance["sha256"], REMEDY), folder / instance["target"])
+    path = folder / instance["target"]
+    return decoded(read_verified(path, instance["sha256"], remedy_of(folder)), path)
 
 
 def decoded(data: bytes, name: str | Path) -> np.ndarray:
@@ -139,6 +155,11 @@ def keep(path: Path, data: bytes) -> dict:
     """Writes a file of the folder; returns the value that notes it. Its hash is checked whenever it is read."""
     write_bytes(path, data, durable=False)
     return {"file": path.name, "sha256": sha256(data)}
+
+
+def remedy_of(folder: Path) -> str:
+    """What to do about a file of a folder that is missing or another one: its table has the folder's name."""
+    return f"delete {folder}.parquet and run snakemake again"
 
 
 def mask_of(subject: dict, instance: dict) -> np.ndarray:
