@@ -29,7 +29,7 @@ VERSIONS = {
     "ablations": 1,
     "figures": 1,
     "people_models": 1,
-    "photographs": 1,
+    "photographs": 2,
     "segmentation": 1,
     "selection": 1,
     "references": 1,
