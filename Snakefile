@@ -29,6 +29,7 @@ wildcard_constraints:
     run=run_names(),
     construction="|".join(settings.triplets.counts),
     part="train|validation",
+    generator=generator_names(),
 
 
 include: "rules/questions.smk"
@@ -46,6 +47,7 @@ include: "rules/ablations.smk"
 include: "rules/attention.smk"
 include: "rules/multibind_photographs.smk"
 include: "rules/multibind_instances.smk"
+include: "rules/multibind_evaluation.smk"
 
 
 rule all:
@@ -64,6 +66,7 @@ rule all:
         attention_figure(),
         rules.assemble_instances.output,
         rules.draw_instances.output,
+        rules.tabulate_multibind.output,
 
 
 onstart:

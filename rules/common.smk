@@ -432,3 +432,96 @@ def paid_slots(stage):
     """A place among the jobs that call a service, for a stage of MultiBind that is bought."""
     paid = ("gemini", "google-genai", "openai")
     return 1 if getattr(settings.multibind, stage).method in paid else 0
+
+
+DATA_SET = (
+    *("photographs", "segmentation", "selection", "references"),
+    *("backgrounds", "annotation", "quality"),
+)
+
+
+def config_of_instances():
+    """The sections behind MultiBind's data set, for its manifest."""
+    return canonical_json(
+        settings.multibind.model_dump(mode="json", include=set(DATA_SET))
+    )
+
+
+def generator_names():
+    """A pattern of MultiBind's generators: another name in a target has no rule."""
+    return "|".join(
+        re.escape(name) for name in settings.multibind.generation.generators
+    )
+
+
+def generator_config(wildcards):
+    """What one generator reads of section multibind.generation."""
+    section = settings.multibind.generation
+    generator = section.generators[wildcards.generator].model_dump(
+        mode="json", exclude_defaults=True
+    )
+    return canonical_json(
+        {
+            "generators": {wildcards.generator: generator},
+            "longest_px": section.longest_px,
+        }
+    )
+
+
+def generator_kind(wildcards):
+    return settings.multibind.generation.generators[wildcards.generator].kind
+
+
+def generator_gpus(wildcards):
+    return 1 if generator_kind(wildcards) in support.OPEN_GENERATORS else 0
+
+
+def generator_slots(wildcards):
+    return 1 if generator_kind(wildcards) in support.PAID_GENERATORS else 0
+
+
+def ready_images(wildcards):
+    """Of a generator that is a folder: the folder's files, once there are any."""
+    return [
+        escaped(path) for path in support.ready_images(settings, wildcards.generator)
+    ]
+
+
+def of_generators(table):
+    return [
+        f"<results>/multibind/{table}/{name}.parquet"
+        for name in settings.multibind.generation.generators
+    ]
+
+
+def matching_config():
+    """Section multibind.evaluation without its specialists."""
+    keys = {"segmentation", "min_iou", "second_look_iou"}
+    return canonical_json(
+        settings.multibind.evaluation.model_dump(mode="json", include=keys)
+    )
+
+
+def specialist_embedders():
+    """The entries of `embedders` that the specialists name."""
+    names = settings.multibind.evaluation.embedders.values()
+    return canonical_json(
+        {name: settings.embedders[name].model_dump(mode="json") for name in names}
+    )
+
+
+def specialist_files():
+    """Local weights of the specialists: other ones are measured with again."""
+    return [escaped(path) for path in support.specialist_files(settings)]
+
+
+def specialist_gpus():
+    section = settings.multibind.evaluation
+    entries = [settings.embedders[name] for name in section.embedders.values()]
+    heavy = section.face.method == "insightface" or section.pose.method == "vitpose"
+    return max([int(heavy), *map(gpus_for, entries)])
+
+
+def scoring_labels():
+    labels = settings.multibind.scoring.labels
+    return [escaped(resolve(labels))] if labels else []

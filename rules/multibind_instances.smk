@@ -158,7 +158,7 @@ rule assemble_instances:
         runtime=60,
     params:
         config=stage_config("multibind.quality"),
-        behind=stage_config("multibind"),
+        behind=config_of_instances(),
         version=VERSIONS["instances"],
     message:
         "Putting the instances of MultiBind together"

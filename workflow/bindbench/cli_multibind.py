@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
-from .cli_arguments import JOURNAL, PAGE, SERVICES, path, read_services, read_settings, section
+from .cli_arguments import JOURNAL, PAGE, SERVICES, path, paths, read_services, read_settings, section
+from .config.embedders import Embedder
 from .config.multibind_annotation import Annotation
+from .config.multibind_evaluation import Evaluation
+from .config.multibind_generators import Generation
 from .config.multibind_pictures import Backgrounds, References
 from .config.multibind_quality import Quality
+from .config.multibind_scoring import Scoring
 from .config.multibind_segmentation import Segmentation
 from .config.multibind_selection import Selection
 from .config.multibind_sources import Photographs
@@ -14,6 +18,11 @@ from .config.multibind_sources import Photographs
 SELECTED = path("--selected", "table of the chosen photographs; their pictures lie in the folder of its name")
 CROPS = path("--crops", "table of their subjects")
 PEOPLE_MODELS = path("--models", "folder of build-people-models, for the embedded method", required=False)
+GENERATED = path("--generated", "table of generated images; they lie in the folder of its name")
+DATA_SET = (
+    path("--instances", "table of instances; their pictures lie beside it"),
+    path("--subjects", "their subjects"),
+)
 MAX_PIXELS = ("--max-pixels", {"type": int, "required": True, "help": "larger photographs are left out"})
 THREADS = ("--threads", {"type": int, "default": 1, "help": "processes at once"})
 VERSION = (
@@ -119,6 +128,63 @@ def draw_instances(options) -> None:
 
     write_sheet(options.instances, options.subjects, options.sheet)
     write_card(options.instances, options.subjects, options.counts, options.card)
+
+
+def generate_images(options) -> None:
+    from .multibind.generators.making import generate
+
+    generate(
+        *(options.instances, options.subjects, options.instances.parent),
+        *(options.generator, options.config.generators[options.generator], read_services(options.services)),
+        *(options.generated, _pictures(options.generated)),
+        longest_px=options.config.longest_px,
+        version=options.version,
+        threads=options.threads,
+    )
+
+
+def match_subjects(options) -> None:
+    from .multibind.matching import match_subjects
+
+    cache = options.matched.parent / "found"
+    match_subjects(
+        *(options.generated, _pictures(options.generated), options.instances, options.subjects, options.config),
+        *(options.segmentation, options.models, options.matched, cache, options.version),
+    )
+
+
+def measure_similarities(options) -> None:
+    from .multibind.similarities import measure_similarities, specialists_of
+
+    embedders = {name: Embedder.model_validate(entry) for name, entry in json.loads(options.embedders).items()}
+    specialists = specialists_of(
+        options.config, embedders, options.models, version=options.version, threads=options.threads
+    )
+    measure_similarities(
+        *(options.matched, options.generated, _pictures(options.generated), options.instances, options.subjects),
+        *(options.instances.parent, specialists, options.similarities.parent.parent / "features"),
+        *(options.similarities, options.validity),
+    )
+
+
+def tabulate_multibind(options) -> None:
+    from .files import write_json
+    from .manifest import made_with
+    from .multibind.outcomes import write_outcomes
+    from .multibind.rates import freeze_subjects
+    from .multibind.tabulate import tabulate_multibind
+    from .multibind.thresholds import write_thresholds
+    from .services.costs import read_costs
+
+    tables = options.generators, options.matched, options.validity, options.similarities
+    freeze_subjects(options.generators, options.matched, options.compared)
+    labels = options.labels[0] if options.labels else None
+    write_thresholds(*tables, labels, options.defaults, options.config, options.cutoffs)
+    tabulate_multibind(*tables, options.compared, options.cutoffs, options.config, options.table.parent)
+    outputs = options.subject_outcomes, options.image_patterns
+    write_outcomes(*tables, options.compared, options.cutoffs, options.config, *outputs)
+    behind = {"multibind": json.loads(options.behind)}
+    write_json(options.manifest, {**made_with(behind), "costs": read_costs(options.costs)})
 
 
 def review_instances(options) -> None:
@@ -268,6 +334,73 @@ MULTIBIND = [
             path("--card", "Markdown to write"),
         ],
         draw_instances,
+    ),
+    (
+        "generate-images",
+        "Make one generator's images of all instances.",
+        [
+            *DATA_SET,
+            ("--generator", {"required": True, "help": "its name"}),
+            path("--generated", "table to write; the images go into a folder beside it, the costs into a JSON file"),
+            SERVICES,
+            VERSION,
+            THREADS,
+            section("--config", Generation, "section multibind.generation with this generator"),
+        ],
+        generate_images,
+    ),
+    (
+        "match-subjects",
+        "Find each subject's place in the generated images, and who is there.",
+        [
+            *DATA_SET,
+            GENERATED,
+            PEOPLE_MODELS,
+            path("--matched", "table to write; what was found is kept in the folder found beside it"),
+            section("--segmentation", Segmentation, "section multibind.segmentation"),
+            VERSION,
+            section("--config", Evaluation, "section multibind.evaluation without its specialists"),
+        ],
+        match_subjects,
+    ),
+    (
+        "measure-similarities",
+        "Measure how alike generated and real people are, in each dimension.",
+        [
+            *DATA_SET,
+            GENERATED,
+            path("--matched", "table of matched slots"),
+            PEOPLE_MODELS,
+            path("--similarities", "table to write"),
+            path("--validity", "table of what could be measured, to write"),
+            ("--embedders", {"required": True, "metavar": "JSON", "help": "the entries of embedders that it names"}),
+            VERSION,
+            THREADS,
+            section("--config", Evaluation, "section multibind.evaluation"),
+        ],
+        measure_similarities,
+    ),
+    (
+        "tabulate-multibind",
+        "From similarities to rates, their differences and intervals.",
+        [
+            ("--generators", {"nargs": "+", "required": True, "help": "names, in the order of the tables"}),
+            paths("--matched", "tables of matched slots, one for each generator"),
+            paths("--validity", "tables of what could be measured"),
+            paths("--similarities", "tables of similarities"),
+            paths("--labels", "table of labels of people, once there is one", nargs="*"),
+            path("--defaults", "CSV of the uncalibrated thresholds"),
+            paths("--costs", "records beside the generated images"),
+            path("--table", "CSV to write; the other tables are written beside it"),
+            path("--compared", "table of the subjects that every generator has, to write"),
+            path("--cutoffs", "table of thresholds to write"),
+            path("--subject-outcomes", "table to write: what came of each subject"),
+            path("--image-patterns", "table to write: the patterns of each image"),
+            path("--manifest", "manifest to write"),
+            ("--behind", {"required": True, "metavar": "JSON", "help": "the sections behind the table"}),
+            section("--config", Scoring, "section multibind.scoring"),
+        ],
+        tabulate_multibind,
     ),
     (
         "review-instances",

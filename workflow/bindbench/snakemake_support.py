@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .config import Config, check
+from .config.multibind_generators import OPEN as OPEN_GENERATORS  # noqa: F401
+from .config.multibind_generators import PAID as PAID_GENERATORS  # noqa: F401
 from .config.questions import Vocabulary
 from .config.reading import read_yaml, source_of
 from .config.triplets import Triplets
@@ -303,6 +305,21 @@ def release_stale_lock() -> None:
 def weight_files(*paths: str | None) -> list[Path]:
     """Every file of the local models among the paths; hub ids have none."""
     return sorted({file for path in filter(None, paths) for file in model_files(resolve(path))})
+
+
+def ready_images(settings: Config, name: str) -> list[Path]:
+    """The files in the folder of ready images that a generator is; none where it is another kind, or the folder is not there."""
+    generator = settings.multibind.generation.generators[name]
+    folder = resolve(generator.folder) if generator.kind == "folder" else None
+    return sorted(path for path in folder.iterdir() if path.is_file()) if folder and folder.is_dir() else []
+
+
+def specialist_files(settings: Config) -> list[Path]:
+    """Every file of the local models that MultiBind's specialists are."""
+    section = settings.multibind.evaluation
+    entries = [settings.embedders[name] for name in section.embedders.values()]
+    places = [section.face.pack, section.pose.checkpoint]
+    return weight_files(*places, *(path for entry in entries for path in (entry.path, entry.adapter, entry.revision)))
 
 
 def photograph_annotations(settings: Config) -> list[Path]:

@@ -63,7 +63,8 @@ class Config(Section):
         default_factory=Attention, description="Analysis of the attention between attributes and objects (C.3)."
     )
     multibind: MultiBind = Field(
-        default_factory=MultiBind, description="MultiBind's data set, from photographs to instances (3.1, 3.2)."
+        default_factory=MultiBind,
+        description="MultiBind: the data set from real photographs, and generators on it.",
     )
     tables: Tables = Field(default_factory=Tables, description="Intervals around the means: every mean has one.")
     figures: Figures = Field(default_factory=Figures, description="Plots and sheets.")
@@ -133,6 +134,16 @@ class Config(Section):
                 raise ValueError(f"attention.models: {name} has no attention between words; leave it out")
         if len(set(self.attention.models)) != len(self.attention.models):
             raise ValueError("attention.models: a name is given twice")
+        return self
+
+    @model_validator(mode="after")
+    def _specialists_embed_images(self):
+        for key, name in self.multibind.evaluation.embedders.items():
+            place = f"multibind.evaluation.{key}"
+            if name not in self.embedders:
+                raise ValueError(f"{place}: {name} is not among the embedders ({', '.join(self.embedders)})")
+            if "image" not in self.embedders[name].modalities:
+                raise ValueError(f"{place}: {name} embeds no images; choose another one")
         return self
 
     def run_of(self, model: str) -> str | None:

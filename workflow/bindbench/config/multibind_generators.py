@@ -54,15 +54,15 @@ class Generator(Section):
     kind: Kind = Field(
         description="target: the photograph itself. collage: the references pasted into the background at the true places. "
         "Faults on purpose, from the photograph's own people: swap (neighbours exchange places), copy (one person in every "
-        "place), blend (each averaged with the next), blur, missing (one is not there). folder: ready images. gemini, openai, "
+        "place), blend (each mixed with the next), blur, missing (one is not there). folder: ready images. gemini, openai, "
         "seedream: paid for, see services. hunyuan, qwen-image-edit, omnigen2: open models, on a GPU.",
     )
     stretch: float = Field(
-        1.6,
+        1.0,
         ge=1,
         le=10,
         description="collage, swap, copy, blend: how far the ratio of a person's width to height may change to fill another "
-        "place; 1: not at all.",
+        "place; 1: not at all, which leaves faces as they are.",
     )
     grey_tolerance: int = Field(
         10,

@@ -38,4 +38,8 @@ VERSIONS = {
     "prompts": 1,
     "instances": 1,
     "instance_sheet": 1,
+    "generation": 1,
+    "matching": 1,
+    "specialists": 1,
+    "multibind_rates": 1,
 }

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from ..errors import UserError
 
-STAGES = ("questions", "scenes", "services", "embed", "score", "people")
+STAGES = ("questions", "scenes", "services", "embed", "score", "people", "evaluate")
 PYTHON = "3.11"
 
 
@@ -30,8 +30,16 @@ def environments(repository: Path) -> dict[str, str]:
     """Name and text of each environment. Raises UserError when the lock lacks a package that pyproject.toml names."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())
     lock = read_lock((repository / "requirements.lock").read_text())
-    base = project["project"]["dependencies"]
-    return {stage: _environment(stage, base + project["dependency-groups"][stage], lock) for stage in STAGES}
+    base, groups = project["project"]["dependencies"], project["dependency-groups"]
+    return {stage: _environment(stage, base + _requirements(groups, stage), lock) for stage in STAGES}
+
+
+def _requirements(groups: dict[str, list], name: str) -> list[str]:
+    """The requirements of a group, those of the groups that it includes among them."""
+    found = []
+    for entry in groups[name]:
+        found += [entry] if isinstance(entry, str) else _requirements(groups, entry["include-group"])
+    return list(dict.fromkeys(found))
 
 
 def read_lock(text: str) -> dict[str, Pin]:

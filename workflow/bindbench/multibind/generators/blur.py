@@ -4,12 +4,13 @@ import cv2
 import numpy as np
 
 from ...config.multibind_generators import Generator
-from .pasting import CutOut, pasted, person_of
+from .pasting import CutOut, in_place, pasted, person_of
 from .scene import Scene
 
 
 def picture(scene: Scene, settings: Generator) -> np.ndarray:
-    return pasted(scene, {slot: [blurred(person_of(scene, slot), settings.blur)] for slot in scene.slots}, 1)
+    people = {slot: blurred(person_of(scene, slot), settings.blur) for slot in scene.slots}
+    return pasted(scene, {slot: in_place(scene, slot, person, 1) for slot, person in people.items()})
 
 
 def blurred(person: CutOut, share: float) -> CutOut:

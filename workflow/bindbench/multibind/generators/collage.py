@@ -5,7 +5,7 @@ import numpy as np
 
 from ...config.multibind_generators import Generator
 from ..backgrounds import without_gaps
-from .pasting import CutOut, cut_out, pasted
+from .pasting import CutOut, cut_out, in_place, pasted
 from .scene import Scene
 
 SMALL = 0.02  # parts smaller than this share of the largest are specks of the ground
@@ -17,14 +17,14 @@ class NothingToPaste(Exception):
 
 def picture(scene: Scene, settings: Generator) -> np.ndarray:
     """Raises NothingToPaste for a reference that shows nothing but its ground."""
-    people = {}
+    layers = {}
     for slot in scene.slots:
         reference = scene.reference(slot)
         mask = shown(reference, settings.grey_tolerance)
         if not mask.any():
             raise NothingToPaste(f"the reference of slot {slot} shows nothing but its ground")
-        people[slot] = [softened(cut_out(reference, mask))]
-    return pasted(scene, people, settings.stretch)
+        layers[slot] = in_place(scene, slot, softened(cut_out(reference, mask)), settings.stretch)
+    return pasted(scene, layers)
 
 
 def shown(reference: np.ndarray, tolerance: int) -> np.ndarray:

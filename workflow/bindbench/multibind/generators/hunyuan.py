@@ -15,17 +15,18 @@ from .scene import Scene
 def open_model(settings: Generator) -> OpenModel:
     """Raises UserError where transformers is missing or the checkpoint cannot be loaded."""
     transformers = imported("transformers", settings, "install envs/embed.yaml")
-    source = source_of(settings)
+    place, revision = source_of(settings)
     with told_in_a_line(settings):
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            **source,
+            place,
+            **revision,
             trust_remote_code=settings.trust_remote_code,
             dtype=dtype_of(settings),
             attn_implementation="sdpa",
             device_map="auto",
             moe_impl="eager",
         )
-        model.load_tokenizer(source["pretrained_model_name_or_path"])
+        model.load_tokenizer(place)
 
     def picture(scene: Scene) -> np.ndarray:
         width, height = scene.size

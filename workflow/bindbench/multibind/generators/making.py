@@ -85,7 +85,7 @@ def _row(scene: Scene, name: str, generator: Generator, value: dict) -> dict:
         "width": scene.size[0],
         "height": scene.size[1],
         "model": model_of(generator),
-        "settings": canonical_json(generator.settings),
+        "settings": canonical_json(recorded(generator)),
         "changes": value.get("changes", []),
         "problem": value.get("problem"),
     }
@@ -98,7 +98,16 @@ def model_of(generator: Generator) -> str:
     if generator.kind == "folder":
         return "folder"
     revision = f"@{generator.revision}" if generator.revision else ""
-    return f"{generator.kind}/{generator.model_name}{revision}"
+    return f"{generator.kind}/{recorded(generator)['model']}{revision}"
+
+
+def recorded(generator: Generator) -> dict:
+    """The settings that shaped a picture; a checkpoint in a folder goes by the folder's name."""
+    if generator.kind not in OPEN:
+        return generator.settings
+    from .open_models import name_of
+
+    return {**generator.settings, "model": name_of(generator)}
 
 
 def to_size(picture: np.ndarray, size: tuple[int, int]) -> tuple[np.ndarray, list[str]]:
@@ -222,7 +231,7 @@ def _run(scenes: list[Scene], generator: Generator, notes: Notes, version: int) 
     identity, made, model = checkpoint_identity(generator), {}, None
     for scene in progress(scenes, "pictures", unit="image"):
         shapes = {name: scene.shapes[name] for name in ("inputs", "prompt", "size")}
-        key = key_of(scene=shapes, settings=generator.settings, checkpoint=identity, version=version)
+        key = key_of(scene=shapes, settings=recorded(generator), checkpoint=identity, version=version)
         value = notes.find(scene.name, key)
         if value is None:
             model = model or registry.OPEN[generator.kind](generator)

@@ -31,12 +31,14 @@ def open_model(settings: Generator) -> OpenModel:
     imported("diffusers", settings, f"uv pip install {DIFFUSERS}")
     pipeline_class = imported(PIPELINE, settings, REMEDY).OmniGen2Pipeline
     transformer_class = imported(TRANSFORMER, settings, REMEDY).OmniGen2Transformer2DModel
-    source, dtype = source_of(settings), dtype_of(settings)
+    (place, revision), dtype = source_of(settings), dtype_of(settings)
     with told_in_a_line(settings):
         pipeline = pipeline_class.from_pretrained(
-            **source, torch_dtype=dtype, trust_remote_code=settings.trust_remote_code
+            place, **revision, torch_dtype=dtype, trust_remote_code=settings.trust_remote_code
         )
-        pipeline.transformer = transformer_class.from_pretrained(**source, subfolder="transformer", torch_dtype=dtype)
+        pipeline.transformer = transformer_class.from_pretrained(
+            place, **revision, subfolder="transformer", torch_dtype=dtype
+        )
         pipeline = pipeline.to(device(), dtype=dtype)
     pipeline.set_progress_bar_config(disable=True)
 

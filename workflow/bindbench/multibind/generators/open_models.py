@@ -46,14 +46,23 @@ def checkpoint_identity(generator: Generator) -> dict:
     return {"files": files}
 
 
-def source_of(generator: Generator) -> dict:
-    """Arguments of from_pretrained: which checkpoint. Raises UserError for a folder that is not there."""
+def source_of(generator: Generator) -> tuple[str, dict]:
+    """Arguments of from_pretrained: which checkpoint, and its revision. Raises UserError for a folder that is not there."""
     folder = local_folder(generator.model_name, key_name(generator))
     if folder is None:
-        return {"pretrained_model_name_or_path": generator.model_name, "revision": generator.revision}
+        return generator.model_name, {"revision": generator.revision} if generator.revision else {}
     if generator.revision:
         raise UserError(f"{key_name(generator)}: revision means nothing for a folder; remove it")
-    return {"pretrained_model_name_or_path": str(folder)}
+    return str(folder), {}
+
+
+def name_of(generator: Generator) -> str:
+    """What tables call the model: an id of the hub, or the name of a folder, without where it is on this machine.
+
+    Raises UserError for a folder that is not there.
+    """
+    folder = local_folder(generator.model_name, key_name(generator))
+    return folder.resolve().name if folder else generator.model_name
 
 
 def imported(module: str, generator: Generator, remedy: str):

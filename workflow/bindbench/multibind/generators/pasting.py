@@ -71,13 +71,6 @@ def scaled(person: CutOut, width: int, height: int) -> CutOut:
     return CutOut(colours / np.maximum(cover, 1e-3)[..., None], cover)
 
 
-def averaged(first: CutOut, second: CutOut) -> CutOut:
-    """Two layers of one size in one: half and half where both are, each by itself where it is alone."""
-    both = first.cover + second.cover
-    colours = first.colours * first.cover[..., None] + second.colours * second.cover[..., None]
-    return CutOut(colours / np.maximum(both, 1e-3)[..., None], np.maximum(first.cover, second.cover))
-
-
 def over(picture: np.ndarray, person: CutOut) -> np.ndarray:
     """A (height, width, 3) uint8 picture with a layer of its size over it."""
     cover = person.cover[..., None]
@@ -90,19 +83,16 @@ def far_to_near(scene: Scene) -> list[str]:
     return sorted(scene.slots, key=edges.__getitem__)
 
 
-def pasted(scene: Scene, people: Mapping[str, list[CutOut]], stretch: float) -> np.ndarray:
-    """(height, width, 3) uint8: the background with people in the places of slots; several of one place are averaged.
+def in_place(scene: Scene, slot: str, person: CutOut, stretch: float) -> CutOut:
+    """A person, whoever it is, as a layer of the picture's size in the place of a slot."""
+    box = fitted(person.cover.shape[::-1], own_box(scene, slot), stretch)
+    return layer(person, box, scene.background.shape[:2])
 
-    people: by slot, of each place that is not left empty.
-    """
+
+def pasted(scene: Scene, layers: Mapping[str, CutOut]) -> np.ndarray:
+    """(height, width, 3) uint8: the background with layers of its size over it; by slot, places without one stay empty."""
     picture = scene.background
     for slot in far_to_near(scene):
-        if slot not in people:
-            continue
-        place = own_box(scene, slot)
-        layers = [
-            layer(person, fitted(person.cover.shape[::-1], place, stretch), picture.shape[:2])
-            for person in people[slot]
-        ]
-        picture = over(picture, layers[0] if len(layers) == 1 else averaged(*layers))
+        if slot in layers:
+            picture = over(picture, layers[slot])
     return picture

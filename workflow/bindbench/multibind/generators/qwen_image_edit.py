@@ -23,10 +23,10 @@ MOST_TOKENS = 1024  # the pipeline refuses to be asked for more
 def open_model(settings: Generator) -> OpenModel:
     """Raises UserError where diffusers is missing or the checkpoint cannot be loaded."""
     diffusers = imported("diffusers", settings, f"uv pip install {DIFFUSERS}")
+    place, revision = source_of(settings)
     with told_in_a_line(settings):
-        pipeline = diffusers.QwenImageEditPlusPipeline.from_pretrained(
-            **source_of(settings), dtype=dtype_of(settings)
-        ).to(device())
+        pipeline = diffusers.QwenImageEditPlusPipeline.from_pretrained(place, **revision, dtype=dtype_of(settings))
+        pipeline = pipeline.to(device())
     pipeline.set_progress_bar_config(disable=True)
 
     def picture(scene: Scene):

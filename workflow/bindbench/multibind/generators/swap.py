@@ -3,13 +3,15 @@
 import numpy as np
 
 from ...config.multibind_generators import Generator
-from .pasting import pasted, person_of
+from .pasting import in_place, pasted, person_of
 from .scene import Scene
 
 
 def picture(scene: Scene, settings: Generator) -> np.ndarray:
     moved = exchanged(scene.slots, settings.of_three)
-    return pasted(scene, {slot: [person_of(scene, other)] for slot, other in moved.items()}, settings.stretch)
+    return pasted(
+        scene, {slot: in_place(scene, slot, person_of(scene, other), settings.stretch) for slot, other in moved.items()}
+    )
 
 
 def exchanged(slots: tuple[str, ...], of_three: str) -> dict[str, str]:

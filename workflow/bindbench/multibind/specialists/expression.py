@@ -21,9 +21,10 @@ from .embedding import embedder_identity, entry_of, open_embedder
 from .faces import own_face
 from .similarity import cosines
 
-MARGIN = (
-    0.2  # sizes of the face's box around it that an embedder sees: the chin and the forehead belong to an expression
-)
+# In sizes of the face's box around it. MediaPipe's blendshapes of a small face change with what is cut out, so that the mean of
+# several parts is taken.
+MARGINS = (0.3, 0.45, 0.6, 0.8)
+EMBEDDER_MARGIN = 0.2  # of what an embedder sees: forehead and chin belong to an expression
 
 
 def specialist(
@@ -39,7 +40,11 @@ def specialist(
     identity = {"method": settings.method, "min_score": min_score}
     if settings.method == "embedded":
         model = models / FACE_MODEL
-        identity |= {"model": sha256_of_file(model) if model.is_file() else None, "version": version}
+        identity |= {
+            "model": sha256_of_file(model) if model.is_file() else None,
+            "margins": MARGINS,
+            "version": version,
+        }
         return Specialist(
             "expression",
             "mediapipe-blendshapes",
@@ -50,7 +55,7 @@ def specialist(
         )
     name = settings.embedder
     entry = entry_of(embedders, name, "expression.embedder").model_copy(update={"instruction": settings.instruction})
-    identity |= {**embedder_identity(entry, name, version), "margin": MARGIN}
+    identity |= {**embedder_identity(entry, name, version), "margin": EMBEDDER_MARGIN}
     opened = partial(_open_embedder, entry, name, min_score, device, threads)
     return Specialist("expression", name, identity, opened, cosines, entry.batch_size)
 
@@ -65,8 +70,9 @@ def _blendshapes(model, crop: Crop, min_score: float) -> Features:
     face = own_face(crop, min_score)
     if face is None:
         return "no_face"
-    shapes = blendshapes_of(model, face_crop(crop.pixels, face.box))
-    return "face_not_read" if shapes is None else np.array([shapes[name] for name in sorted(shapes)], np.float32)
+    read = [blendshapes_of(model, face_crop(crop.pixels, face.box, margin)) for margin in MARGINS]
+    vectors = [[shapes[name] for name in sorted(shapes)] for shapes in read if shapes is not None]
+    return np.mean(vectors, axis=0, dtype=np.float64).astype(np.float32) if vectors else "face_not_read"
 
 
 @contextmanager
@@ -78,7 +84,7 @@ def _open_embedder(
     def measure(crops: list[Crop]) -> list[Features]:
         faces = [own_face(crop, min_score) for crop in crops]
         pictures = [
-            face_crop(crop.pixels, face.box, MARGIN)
+            face_crop(crop.pixels, face.box, EMBEDDER_MARGIN)
             for crop, face in zip(crops, faces, strict=True)
             if face is not None
         ]
