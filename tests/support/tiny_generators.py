@@ -114,7 +114,9 @@ class TinyModel(PreTrainedModel):
     def load_tokenizer(self, path):
         self.tokens = path
 
-    def generate_image(self, prompt, image, seed, image_size, use_system_prompt, bot_task, infer_align_image_size, diff_infer_steps):
+    def generate_image(
+        self, prompt, image, seed, image_size, use_system_prompt, bot_task, infer_align_image_size, diff_infer_steps
+    ):
         assert self.tokens and use_system_prompt == "en_unified" and bot_task == "think_recaption"
         height, width = map(int, image_size.split("x"))
         shade = [int(value) for value in self.shade.float()]

@@ -12,14 +12,16 @@ from bindbench.errors import UserError
 from bindbench.files import sha256
 from bindbench.multibind.generated_tables import GENERATED
 from bindbench.multibind.generators import registry
+from bindbench.multibind.generators.blend import box_of_next, onto
 from bindbench.multibind.generators.blur import blurred
 from bindbench.multibind.generators.collage import shown
 from bindbench.multibind.generators.making import generate, generator_requests, request_of
-from bindbench.multibind.generators.pasting import CutOut, fitted, layer, over, pasted
+from bindbench.multibind.generators.pasting import CutOut, fitted, layer, over, own_box, pasted
 from bindbench.multibind.generators.scene import within
 from bindbench.multibind.generators.seedream import LEAST_PX, smallest_sold
 from bindbench.multibind.generators.swap import exchanged
 from bindbench.multibind.tables import SLOTS, SUBJECTS
+from bindbench.people.faces import Face
 from bindbench.people.masks import encode_mask
 from bindbench.services.buying import estimate
 from bindbench.services.costs import read_costs
@@ -198,8 +200,10 @@ def test_copy_puts_one_person_everywhere(shared, instance, n, person):
 
 
 @pytest.mark.parametrize("instance, n", SIZES.items())
-def test_blend_is_half_of_everyone_and_half_of_the_next(shared, instance, n):
-    seen = chests(embedded(shared, "blend", instance), n)
+def test_blend_is_half_of_everyone_and_half_of_the_next_within_the_outline(shared, instance, n):
+    scene, result = shared.scene(instance), embedded(shared, "blend", instance)
+    assert np.array_equal(result[~people(scene)], scene.background[~people(scene)])
+    seen = chests(result, n)
     assert np.abs(seen - (BODIES[:n] + np.roll(BODIES[:n], -1, axis=0)) / 2).max() <= 1
 
 
@@ -263,12 +267,34 @@ def test_those_in_front_are_put_in_last(own, front):
         if row["instance"] == "folder-two":
             row["mask"] = encode_mask(masks["near" if row["slot"] == front else "far"])
     write_table(SUBJECTS, rows, own.tables[1])
+    scene = own.scene("folder-two")
     solid = {
-        slot: [CutOut(np.full((9, 9, 3), 200 if slot == front else 50, np.float32), np.ones((9, 9), np.float32))]
+        slot: CutOut(
+            np.full((180, 240, 3), 200 if slot == front else 50, np.float32), scene.mask(slot).astype(np.float32)
+        )
         for slot in "AB"
     }
-    result = pasted(own.scene("folder-two"), solid, 10)
+    result = pasted(scene, solid)
     assert (result[masks["near"]] == 200).all() and (result[masks["far"] & ~masks["near"]] == 50).all()
+
+
+@given(points=st.integers(0, 999), scale=st.floats(0.1, 10), left=st.floats(-500, 500), top=st.floats(-500, 500))
+def test_faces_are_laid_onto_one_another(points, scale, left, top):
+    drawn = np.random.default_rng(points).uniform(0, 100, (5, 2))
+    found, shift = onto(drawn, drawn * scale + (left, top))
+    assert found == pytest.approx(scale) and shift == pytest.approx((left, top), abs=1e-6)
+
+
+def test_of_two_faces_one_is_mixed_into_the_other_eye_to_eye(shared):
+    scene = shared.scene("folder-two")
+    (x, y, width, height), eyes = own_box(scene, "B"), np.array([[10.0, 10], [20, 10], [15, 15], [11, 20], [19, 20]])
+    faces = {
+        "A": Face((0, 0, 9, 9), tuple(map(tuple, eyes * 2 + 7)), 1),
+        "B": Face((0, 0, 9, 9), tuple(map(tuple, eyes)), 1),
+    }
+    assert box_of_next(scene, "A", "B", faces, 1) == (2 * x + 7, 2 * y + 7, 2 * width, 2 * height)
+    faces["A"] = None
+    assert box_of_next(scene, "A", "B", faces, 1) == fitted((width, height), own_box(scene, "A"), 1)
 
 
 # The collage ---------------------------------------------------------------------------------------------------------
