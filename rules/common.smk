@@ -58,8 +58,8 @@ def config_of_results():
 
 
 def escaped(path):
-    """A path for input, where braces would be wildcards."""
-    return str(path).replace("{", "{{").replace("}", "}}")
+    """A path for input; ends on one that Snakemake would take for a pattern."""
+    return support.input_path(path)
 
 
 def vocabulary_lists():

@@ -5,6 +5,7 @@ Everything here is light: each cluster job parses the Snakefile and so imports t
 
 import json
 import os
+import re
 import shlex
 import socket
 import sys
@@ -24,6 +25,7 @@ from .vocabulary import read_vocabulary
 
 LOCKS = Path(".snakemake/locks")
 NOTE = Path(".snakemake/bindbench.json")
+PATTERN = re.compile(r"\{\s*[.\w]+\s*(,[^}]*)?\}|<[a-z][a-z0-9_]*>")  # a wildcard, a path variable
 SERVICES = Path(".snakemake/bindbench.services.json")
 
 
@@ -327,6 +329,17 @@ def photograph_annotations(settings: Config) -> list[Path]:
     from .multibind.sources import photographs_files
 
     return [path for path in photographs_files(settings.multibind.photographs) if path.exists()]
+
+
+def input_path(path: str | Path) -> str:
+    """A path for an input. Ends with code 2 on one that Snakemake would take for a pattern: it has no escape for that."""
+    if found := PATTERN.search(str(path)):
+        print(
+            f"{path}: Snakemake takes {found[0]} in a path for a pattern; rename it, or name a link to it whose path has none",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    return str(path)
 
 
 def weight_file(path: str | None) -> list[Path]:

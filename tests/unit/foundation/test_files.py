@@ -207,6 +207,31 @@ def test_braces_and_spaces_of_a_folder_survive_the_shell_prefix(tmp_path):
     assert shown.stdout.strip() == str(folder)
 
 
+@pytest.mark.parametrize("name", ["{v1}", "a { v.1 } b", "{x, a{3}}", "<results>", "a<b>c"])
+def test_a_path_that_snakemake_would_take_for_a_pattern_is_one_line(name, capsys):
+    from snakemake.pathvars import PATHVAR_REGEX
+    from snakemake_interface_storage_plugins.io import WILDCARD_REGEX
+
+    assert WILDCARD_REGEX.search(name) or PATHVAR_REGEX.search(name)
+    with pytest.raises(SystemExit) as ended:
+        support.input_path(f"/photographs/{name}/a.jpg")
+    told = capsys.readouterr().err
+    assert (
+        ended.value.code == 2
+        and told.count("\n") == 1
+        and told.startswith(f"/photographs/{name}/a.jpg: Snakemake takes")
+    )
+
+
+@pytest.mark.parametrize("name", ["it's {a b} $x", "{}", "{{", "a}b{", "<A>", "< b >", "ü 'ö' ~"])
+def test_every_other_path_is_an_input_as_it_is(name):
+    from snakemake.pathvars import PATHVAR_REGEX
+    from snakemake_interface_storage_plugins.io import WILDCARD_REGEX
+
+    assert not WILDCARD_REGEX.search(name) and not PATHVAR_REGEX.search(name)
+    assert support.input_path(name) == name
+
+
 @pytest.fixture
 def locked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
