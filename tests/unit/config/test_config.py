@@ -60,6 +60,7 @@ NAMES = {
     "prices": "gpt-image-2",
     "quotas": "2",
     "source_quotas": "coco",
+    "thresholds": "face",
 }  # of entries that need a certain one
 
 
@@ -86,11 +87,13 @@ NUMBERS = [path for path, kind in LEAVES if kind != "boolean"]
 
 
 def config_with(path: tuple, value) -> dict:
-    """The smallest config that holds a value; a run of `finetuning` has a base."""
+    """The smallest config that holds a value; a run of `finetuning` has a base, a generator a kind."""
     for part in reversed(path):
         value = [value, value] if part == 0 else {part: value}
     if path[:2] == ("finetuning", "runs"):
         value["finetuning"]["runs"]["x"].setdefault("base", "minilm")
+    if path[:3] == ("multibind", "generation", "generators"):
+        value["multibind"]["generation"]["generators"]["x"].setdefault("kind", "omnigen2")
     return value
 
 
@@ -100,7 +103,9 @@ def test_true_and_false_are_no_numbers_wherever_a_number_is_expected(path, value
     with pytest.raises(UserError) as error:
         check(config_with(path, value), "x.yaml")
     key = re.escape(".".join(map(str, path)))
-    assert re.search(rf"^x\.yaml: {key}(\.\w+)?: must be (a number|one of \d)", str(error.value), re.MULTILINE), str(error.value)
+    assert re.search(rf"^x\.yaml: {key}(\.\w+)?: must be (a number|one of \d)", str(error.value), re.MULTILINE), str(
+        error.value
+    )
 
 
 def test_the_leaves_of_the_property_are_those_of_the_whole_config():
@@ -119,6 +124,8 @@ def test_the_leaves_of_the_property_are_those_of_the_whole_config():
         ("finetuning", "runs", "x", "lines_alpha"),
         ("finetuning", "runs", "x", "attention_layers", 0),
         ("services", "prices", "gpt-image-2", "image_tokens", "x"),
+        ("multibind", "generation", "generators", "x", "stretch"),
+        ("multibind", "scoring", "thresholds", "face", "confusion"),
     } <= set(NUMBERS)
     for path in (path for path, kind in LEAVES if kind == "boolean"):
         check(config_with(path, True))
