@@ -1,7 +1,9 @@
 """Generators (section 5.1): faults on purpose are what they say, all pictures have one size, nothing is paid twice."""
 
+import gc
 import json
 import re
+import weakref
 from io import BytesIO
 
 import cv2
@@ -388,6 +390,19 @@ def test_what_is_finished_is_not_made_again(shared, tmp_path, monkeypatch):
     assert len(made) == 7
     run(shared, tmp_path, Generator(kind="swap", of_three="first_two"), version=2)
     assert len(made) == 10
+
+
+def test_pictures_of_an_instance_are_let_go_of_before_the_next(shared, tmp_path, monkeypatch):
+    seen = []
+
+    def watched(scene, settings):
+        gc.collect()
+        assert all(before() is None for before in seen)
+        seen.append(weakref.ref(scene))
+        return scene.target
+
+    monkeypatch.setitem(registry.EMBEDDED, "target", watched)
+    assert len(run(shared, tmp_path, Generator(kind="target"))) == len(seen) == 3
 
 
 def test_a_run_that_is_killed_keeps_what_it_finished(shared, tmp_path, monkeypatch):

@@ -152,7 +152,7 @@ def _embedded(scenes: list[Scene], generator: Generator, notes: Notes, version: 
 def _make(task: tuple) -> dict:
     scene, generator, out_folder = task
     try:
-        picture = registry.EMBEDDED[generator.kind](scene, generator)
+        picture = registry.EMBEDDED[generator.kind](scene.fresh(), generator)
     except NothingToPaste as reason:
         return {"problem": str(reason)}
     return _kept(scene, picture, out_folder)
@@ -235,7 +235,7 @@ def _run(scenes: list[Scene], generator: Generator, notes: Notes, version: int) 
         value = notes.find(scene.name, key)
         if value is None:
             model = model or registry.OPEN[generator.kind](generator)
-            value = _kept(scene, model(scene), notes.folder)
+            value = _kept(scene, model(scene.fresh()), notes.folder)
             notes.add(scene.name, key, value)
         made[scene.name] = value
     return made

@@ -1,7 +1,7 @@
 """An instance as generators see it: what may go in, and the target that only the embedded kinds look at."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,12 +20,16 @@ REMEDY = "delete the table of instances and run snakemake again"
 
 @dataclass(frozen=True)
 class Scene:
-    """A row of INSTANCES with its rows of SUBJECTS by slot. Pictures are read when they are asked for."""
+    """A row of INSTANCES with its rows of SUBJECTS by slot. Pictures are read when they are asked for, and kept: see `fresh`."""
 
     row: dict
     subjects: Mapping[str, dict]
     folder: Path  # the one that files are relative to
     longest_px: int
+
+    def fresh(self) -> "Scene":
+        """The same without the pictures that were read, to be let go of by whoever works through many."""
+        return replace(self)
 
     @property
     def name(self) -> str:
