@@ -13,11 +13,12 @@ import numpy as np
 
 from ...config.embedders import Embedder
 from ...config.multibind_evaluation import ExpressionSpecialist
+from ...errors import UserError
 from ...files import sha256_of_file
 from ...people.building import FACE_MODEL
 from ...people.poses import blendshapes_of, face_crop, open_face_model
 from .base import Crop, Features, Measure, Specialist
-from .embedding import embedder_identity, entry_of, open_embedder
+from .embedding import KEY, embedder_identity, entry_of, open_embedder
 from .faces import own_face
 from .similarity import cosines
 
@@ -54,7 +55,10 @@ def specialist(
             batch=16,
         )
     name = settings.embedder
-    entry = entry_of(embedders, name, "expression.embedder").model_copy(update={"instruction": settings.instruction})
+    entry = entry_of(embedders, name, "expression.embedder")
+    if settings.instruction and entry.loader != "sentence-transformers":
+        raise UserError(f"{KEY}.expression.instruction: the loader {entry.loader} of {name} heeds none; set it to null")
+    entry = entry.model_copy(update={"instruction": settings.instruction})
     identity |= {**embedder_identity(entry, name, version), "margin": EMBEDDER_MARGIN}
     opened = partial(_open_embedder, entry, name, min_score, device, threads)
     return Specialist("expression", name, identity, opened, cosines, entry.batch_size)
