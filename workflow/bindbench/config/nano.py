@@ -27,7 +27,7 @@ class Nano(Section):
         False, description="Contrast captions with swapped attributes too: binding learnt from images (Appendix E)."
     )
     log_every: int = Field(20, ge=1, description="Steps in one row of the curves.")
-    validate_every: int = Field(200, ge=1, description="Steps of the second stage between validations.")
+    validate_every: int = Field(100, ge=1, description="Steps of the second stage between validations.")
     checkpoint_minutes: float = Field(3, gt=0, description="A killed run loses at most so many minutes of work.")
 
     @model_validator(mode="after")

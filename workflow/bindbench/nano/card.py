@@ -40,9 +40,12 @@ Byte-level BPE of {tokens} tokens, trained on captions of our vocabulary and on 
 ## Training
 `snakemake results/nano/model/model.safetensors` makes it from nothing. {scenes} scenes in two views each;
 {words_steps} steps in which every visual token must point to the words of the object and the attribute that it shows
-(batches of {words_batch} images); {joint_steps} steps of contrast between images, captions and sentences, of
-captioning, and of retelling a scene from its embedding (batches of {joint_batch} scenes). In three quarters of the
-latter, captions with one concept replaced are contrasted. Captions with swapped attributes {siblings}.
+(batches of {words_batch} images); {joint_steps} steps (batches of {joint_batch} scenes) of contrast between images, captions and
+sentences, of grounding (the state of an object's word in a caption against the visual tokens of that object, among all
+objects of the batch), of captioning, and of retelling a scene or a sentence from its embedding. Scenes of a batch share
+their words by blocks. In three quarters of the steps, captions with one concept replaced are contrasted. Captions with
+swapped attributes {siblings}; the model has learnt binding from grounding, so it is no model of an embedder that knows
+concepts alone.
 {minutes:.0f} minutes on {machine}; a curve of every loss is in `log.csv` of the run.
 
 **A tenth of the attribute-object combinations is held out** (`bindbench.nano.combinations`): they are in no training

@@ -62,7 +62,7 @@ def make_nano(
         "parameters": parameters,
         "phrases": len(vocabulary.attributes) * len(vocabulary.objects),
         "seconds": sum(_seconds(rows)),
-        "machine": f"{torch.get_num_threads()} threads of a CPU ({platform.machine()})",
+        "machine": f"{torch.get_num_threads()} thread(s) of a CPU ({platform.machine()})",
         "compiled": compiled,
         "check": check(folder / "model", held),
     }
