@@ -139,6 +139,11 @@ rule assemble_instances:
         backgrounds=rules.make_backgrounds.output.backgrounds,
         annotations=rules.annotate_instances.output.annotations,
         prompts=rules.compile_prompts.output.prompts,
+        costs=[
+            rules.make_references.output.costs,
+            rules.make_backgrounds.output.costs,
+            rules.annotate_instances.output.costs,
+        ],
         journal=multibind_journal(),
     output:
         instances="<results>/multibind/instances.parquet",
@@ -166,7 +171,7 @@ rule assemble_instances:
         "python -m bindbench assemble-instances --rejected {input.rejected:q}"
         " --selected {input.selected:q} --crops {input.crops:q} --references {input.references:q}"
         " --backgrounds {input.backgrounds:q} --annotations {input.annotations:q} --prompts {input.prompts:q}"
-        " --journal {input.journal:q} --instances {output.instances:q}"
+        " --journal {input.journal:q} --costs {input.costs:q} --instances {output.instances:q}"
         " --subjects {output.subjects:q} --counts {output.counts:q}"
         " --manifest {output.manifest:q} --behind {params.behind:q}"
         " --config {params.config:q} 2> {log:q}"

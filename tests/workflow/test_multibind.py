@@ -116,6 +116,7 @@ def test_from_coco_s_layout_to_the_sheet(embedded):
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["tables"]["instances.parquet"] == sha256_of_file(folder / "instances.parquet")
     assert manifest["models"]["reference"] == ["embedded/masked-crop"] and manifest["counts"] == counts
+    assert (manifest["money_usd"], manifest["bought"]["requests"]) == (0, 0)
     assert planned(TARGET, SHEET, directory=embedded, config=embedded / "source.yaml") == set()
 
 
@@ -253,6 +254,8 @@ def test_bought_by_openai_and_what_is_refused_leaves_its_instance_out(shop, monk
     }
     assert [len(found) for found in refused.values()] == [0, 1, 1]
     assert "moderation_blocked" in str(refused["backgrounds"])
+    bought = json.loads((directory / "results/multibind/manifest.json").read_text())["bought"]
+    assert (bought["requests"], bought["refused"]) == (REQUESTS, 2) and bought["cost_usd"] > 0
 
 
 # Mistakes -------------------------------------------------------------------------------------------------------------

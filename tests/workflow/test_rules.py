@@ -17,7 +17,9 @@ def test_every_rule_has_log_benchmark_environment_resources_and_message(name):
     for rule in re.split(r"^rule ", RULES[name], flags=re.M)[1:]:
         for directive in ("log", "benchmark", "conda", "threads", "resources", "message", "shell", "output"):
             assert re.search(rf"^    {directive}:", rule, flags=re.M), f"{rule.split(':')[0]} has no {directive}"
-        assert "version=VERSIONS[" in rule, f"{rule.split(':')[0]} has no version among its params"
+        assert re.search(r"^        version=.*VERSIONS\[", rule, flags=re.M), (
+            f"{rule.split(':')[0]} has no version among its params"
+        )
 
 
 def test_settings_reach_programs_through_params_only():

@@ -114,13 +114,15 @@ def compile_prompts(options) -> None:
 
 def assemble_instances(options) -> None:
     from .multibind.assembling import assemble, write_data_manifest
+    from .services.costs import read_costs
 
     folder = options.instances.parent
     made = options.references, options.backgrounds, options.annotations, options.prompts
     journal = options.journal[0] if options.journal else None
     assemble(options.selected, options.crops, *made, options.rejected, journal, options.config, folder)
     behind = json.loads(options.behind)
-    write_data_manifest(options.manifest, behind, options.instances, options.subjects, options.counts)
+    tables = options.instances, options.subjects
+    write_data_manifest(options.manifest, behind, *tables, options.counts, read_costs(options.costs))
 
 
 def draw_instances(options) -> None:
@@ -314,6 +316,7 @@ MULTIBIND = [
             path("--prompts", "table of prompts"),
             path("--rejected", "table of the photographs that were not chosen"),
             JOURNAL,
+            paths("--costs", "what was bought for references, backgrounds and annotations, JSON"),
             path("--instances", "table to write; the pictures go into the folder images beside it"),
             path("--subjects", "table that is written beside it"),
             path("--counts", "JSON that is written beside it"),

@@ -325,7 +325,8 @@ def test_names_of_parts_are_read_back():
 def test_the_manifest_names_models_settings_and_hashes(made):
     folder = run(made)
     tables = folder / "instances.parquet", folder / "subjects.parquet"
-    write_data_manifest(folder / "manifest.json", {"quality": {"seed": 3}}, *tables, folder / "counts.json")
+    costs = {"requests": 3, "refused": 1, "cost_usd": 0.25, "tokens": {"input_text": 20, "output_image": 1120}}
+    write_data_manifest(folder / "manifest.json", {"quality": {"seed": 3}}, *tables, folder / "counts.json", costs)
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["models"] == {
         "reference": ["embedded/cutout"],
@@ -334,4 +335,5 @@ def test_the_manifest_names_models_settings_and_hashes(made):
     }
     assert manifest["tables"]["instances.parquet"] == sha256_of_file(tables[0])
     assert manifest["seeds"] == {"quality.seed": 3} and manifest["counts"]["instances"] == 3
+    assert (manifest["bought"], manifest["money_usd"], manifest["tokens"]) == (costs, 0.25, 1140)
     assert {"bindbench", "git", "libraries", "python"} <= manifest.keys()

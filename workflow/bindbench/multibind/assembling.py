@@ -251,10 +251,11 @@ def _place(path: Path, source: Path, digest: str, table: Path, earlier: Path) ->
     read_verified(path, digest, remedy)
 
 
-def write_data_manifest(path: Path, settings: dict, instances: Path, subjects: Path, counts: Path) -> None:
+def write_data_manifest(path: Path, settings: dict, instances: Path, subjects: Path, counts: Path, costs: dict) -> None:
     """Writes manifest.json beside INSTANCES: what every manifest says, the models, the tables' hashes and the counts.
 
-    settings: the config sections that shaped the data set, by name. Raises UserError for a table that is missing or broken.
+    settings: the config sections that shaped the data set, by name. costs: of what was bought for it, see
+    services.costs.read_costs. Raises UserError for a table that is missing or broken.
     """
     rows, of_subjects = read_table(INSTANCES, instances), read_table(SUBJECTS, subjects)
     models = {
@@ -267,6 +268,9 @@ def write_data_manifest(path: Path, settings: dict, instances: Path, subjects: P
         {
             **made_with(settings),
             "models": {part: sorted(set(column.to_pylist())) for part, column in models.items()},
+            "bought": costs,
+            "tokens": sum(costs["tokens"].values()),
+            "money_usd": costs["cost_usd"],
             "tables": {Path(table).name: sha256_of_file(table) for table in (instances, subjects)},
             "counts": json.loads(Path(counts).read_text(encoding="utf-8")),
         },
