@@ -334,6 +334,15 @@ def test_quotas_by_number_of_subjects_and_by_source_are_filled_and_no_further(tm
     assert {(row["n_subjects"], row["source"]) for row in outcome.selected} == {(3, "coco"), (4, "coco")}
 
 
+def test_quotas_that_are_not_filled_are_told(tmp_path, capsys):
+    run(tmp_path, many(tmp_path, 6), quotas={2: 2, 3: 9}, source_quotas={"coco": 3, "cihp": 1})
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("multibind.selection.")]
+    assert told == [
+        "multibind.selection.quotas.3: 2 of 9 photographs were found",
+        "multibind.selection.source_quotas.cihp: 0 of 1 photographs were found",
+    ]
+
+
 def test_photographs_are_not_opened_once_their_quota_is_full(tmp_path):
     rows = [row | {"path": row["path"] if row["source"] == "coco" else "/nowhere"} for row in many(tmp_path, 6)]
     outcome = run(tmp_path, rows, source_quotas={"mhp": 0})

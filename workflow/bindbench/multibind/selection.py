@@ -9,6 +9,7 @@ of processes changes anything.
 import io
 import multiprocessing
 import re
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -96,7 +97,8 @@ def select_photographs(
 
     Every photograph stands in exactly one of `selected` and `rejected`. Pictures: targets/INSTANCE.png, and
     crops/INSTANCE_SLOT.png and masks/INSTANCE_SLOT.png for each subject. A file that is no longer there, or broken, when its
-    turn comes is a rejection like any other. Raises UserError where nothing is left.
+    turn comes is a rejection like any other. Quotas that are not filled are told on standard error.
+    Raises UserError where nothing is left.
     """
     table = read_table(PHOTOGRAPHS, photographs).combine_chunks()
     candidates, rejections = _judge_boxes(table, settings)
@@ -144,6 +146,19 @@ def select_photographs(
         for photograph, (source, rejection) in sorted(rejections.items())
     ]
     write_table(REJECTED, rows, rejected)
+    for line in _open_quotas(taken, settings):
+        print(line, file=sys.stderr)
+
+
+def _open_quotas(taken: Counter, settings: Selection) -> list[str]:
+    """A line for each quota that the photographs did not fill."""
+    quotas = [(f"quotas.{number}", number, quota) for number, quota in settings.quotas.items()]
+    quotas += [(f"source_quotas.{kind}", kind, quota) for kind, quota in settings.source_quotas.items()]
+    return [
+        f"multibind.selection.{key}: {taken[counted]} of {quota} photographs were found"
+        for key, counted, quota in quotas
+        if taken[counted] < quota
+    ]
 
 
 def _full_quota(candidate: Candidate, taken: Counter, settings: Selection) -> Rejection | None:
