@@ -78,7 +78,8 @@ def _best_of_sorted(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray)
     hits = np.concatenate([np.cumsum((weights * labels)[::-1])[::-1][starts], [0.0]])
     f1 = 2 * hits / (at_or_above + positive)
     precision = np.divide(hits, at_or_above, out=np.zeros_like(hits), where=at_or_above > 0)
-    best = np.lexsort((np.arange(len(f1)), precision, f1))[-1]
+    # Of equal F1 the highest threshold accepts the fewest, and is for that the most precise one.
+    best = len(f1) - 1 - np.argmax(f1[::-1])
     distinct = scores[starts]
     return Choice(_between(distinct, best), float(f1[best]), float(precision[best]), float(hits[best] / positive))
 
