@@ -8,18 +8,32 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import cv2
 import numpy as np
+from bindbench.config.embedders import DEFAULT_EMBEDDERS
 from bindbench.config.multibind_annotation import Annotation, Measures
+from bindbench.config.multibind_evaluation import Evaluation, PoseSpecialist
+from bindbench.config.multibind_generators import EMBEDDED, PAID, Generator
 from bindbench.config.multibind_pictures import Backgrounds, References
 from bindbench.config.multibind_quality import Quality
+from bindbench.config.multibind_scoring import Scoring
 from bindbench.config.multibind_segmentation import Segmentation
 from bindbench.config.multibind_selection import Selection
 from bindbench.config.multibind_sources import Photographs
 from bindbench.files import canonical_json, sha256, sha256_of_file
+from bindbench.multibind.evaluation_tables import (
+    IMAGE_PATTERNS,
+    LABELS,
+    SIMILARITIES,
+    SLOTS_MATCHED,
+    SUBJECT_OUTCOMES,
+    THRESHOLDS,
+    VALIDITY,
+)
+from bindbench.multibind.generated_tables import GENERATED
 from bindbench.multibind.tables import (
     ANNOTATIONS,
     BACKGROUNDS,
@@ -38,12 +52,15 @@ from bindbench.multibind.tables import (
 from bindbench.people.masks import box_of_mask, decode_mask, encode_mask
 from bindbench.services.requests import InputImage
 from bindbench.tables import read_table, write_table
+from made_instances import make_instances
 from made_multibind import annotation_of_boxes, make_multibind
 from people_models import people_models_folder
+from photograph_instances import make_photographs
+from synthetic_people import random_evaluation
 from tiny_instances import scene, write_instances
 
 MOST_PIXELS = 10**8
-PAID = ("gemini", "openai")
+ASKED = ("gemini", "openai")  # for references and backgrounds
 SIZE = {"height": 96, "width": 144}
 
 
@@ -64,6 +81,9 @@ def outputs(folder: Path) -> dict[str, dict]:
         "prompts": {"digest": _prompts(folder)},
         "instances": {"digest": sha256(canonical_json(_instances(assembled)))},
         "instance_sheet": {"digest": _instance_sheet(assembled)},
+        "generation": _generation(folder / "generation"),
+        **_evaluation(models, folder / "evaluation"),
+        "multibind_rates": {"digest": _multibind_rates(folder / "rates")},
     }
 
 
@@ -204,7 +224,7 @@ def _references(tables: tuple[Path, Path, Path], folder: Path) -> dict:
     out = folder.with_suffix(".parquet")
     make_references(*tables, References(size_px=64), None, out, folder, version=1)
     keys = [
-        reference_request(_input(0), References(method=method), attempt).key for method in PAID for attempt in (0, 1)
+        reference_request(_input(0), References(method=method), attempt).key for method in ASKED for attempt in (0, 1)
     ]
     rows = read_table(REFERENCES, out).to_pylist()
     numbers = _thumbnails(folder / row["reference"] for row in rows)
@@ -223,7 +243,7 @@ def _backgrounds(tables: tuple[Path, Path, Path], folder: Path) -> dict:
         rows += _rows(BACKGROUNDS, out)
         numbers += _thumbnails(folder / method / row["background"] for row in rows[-2:])
     instance = read_table(SELECTED, tables[0]).to_pylist()[0]
-    for method in PAID:
+    for method in ASKED:
         images = (_input(0), _input(1))
         keys += [background_request(instance, images, Backgrounds(method=method), attempt).key for attempt in (0, 1)]
     return {"digest": sha256(canonical_json([keys, rows])), "numbers": numbers}
@@ -322,3 +342,148 @@ def _instance_sheet(folder: Path) -> str:
     write_card(*tables, folder / "counts.json", folder / "README.md")
     page = re.sub(r"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+", "", (folder / "sheet.html").read_text())
     return sha256(page + (folder / "README.md").read_text())
+
+
+def _generation(folder: Path) -> dict:
+    """Every embedded generator and one of ready pictures, with a picture that is missing; and the keys of the requests."""
+    from bindbench.multibind.generators.making import generate, request_of
+
+    made = make_instances(folder, {"coco-1": 2, "coco-2": 3})
+    ready = folder / "ready"
+    ready.mkdir()
+    cv2.imwrite(str(ready / "coco-2.png"), cv2.imread(str(made.scene("coco-2").files[0][0]))[:90])
+    generators = {kind: Generator(kind=kind) for kind in EMBEDDED}
+    generators |= {
+        "two": Generator(kind="swap", of_three="first_two", stretch=2),
+        "ready": Generator(kind="folder", folder=str(ready)),
+    }
+    rows, numbers = [], []
+    for name, generator in generators.items():
+        out = folder / f"{name}.parquet"
+        generate(*made.tables, name, generator, None, out, folder / name, longest_px=200, version=1)
+        rows.append(_rows(GENERATED, out))
+        numbers += _thumbnails(folder / name / row["file"] for row in rows[-1] if row["file"])
+    inputs = (_input(0), _input(1))
+    requests = [request_of(made.scene("coco-2"), Generator(kind=kind)) for kind in PAID]
+    keys = [[replace(request, images=inputs).key, len(request.images)] for request in requests]
+    return {"digest": sha256(canonical_json([rows, keys])), "numbers": numbers}
+
+
+def _evaluation(models: Path, folder: Path) -> dict[str, dict]:
+    """Matching and specialists on photographs whose people are swapped and blurred, and what of both needs no network."""
+    from bindbench.multibind.matching import match_subjects
+    from bindbench.multibind.similarities import measure_similarities, specialists_of
+
+    folder.mkdir()
+    made = make_photographs(folder, models)
+    pictures = {("g", "bus"): made.swapped("bus"), ("g", "zidane"): made.blurred("zidane")}
+    generated, settings = made.write_generated(pictures, folder / "pictures"), Evaluation()
+    matched, similar, valid = (folder / f"{name}.parquet" for name in ("matched", "similarities", "validity"))
+    inputs = generated, generated.parent, *made.tables
+    match_subjects(*inputs, settings, Segmentation(), models, matched, folder / "found")
+    slots = read_table(SLOTS_MATCHED, matched).to_pylist()
+    shares = [
+        value / side
+        for row in slots
+        if row["matched"]
+        for value, side in zip(row["box"], made.images[row["instance"]].shape[1::-1] * 2, strict=True)
+    ]
+    specialists = specialists_of(settings, DEFAULT_EMBEDDERS, models, threads=1)
+    measure_similarities(matched, *inputs, folder, specialists, folder / "features", similar, valid)
+    rows = read_table(SIMILARITIES, similar).to_pylist()
+    pairs = [{key: row[key] for key in ("instance", "dimension", "row", "column")} for row in rows]
+    return {
+        "matching": {
+            "digest": sha256(canonical_json([_assignments(), _rows(SLOTS_MATCHED, matched, "iou", "box", "mask")])),
+            "numbers": [round(value, 3) for value in [*(row["iou"] or 0 for row in slots), *shares]],
+        },
+        "specialists": {
+            "digest": sha256(canonical_json([_poses(), pairs, _rows(VALIDITY, valid)])),
+            "numbers": [round(row[name], 3) for row in rows for name in ("s_gen", "s_gt")],
+        },
+    }
+
+
+def _assignments() -> list:
+    """Who is matched among made outlines, and outlines in another size."""
+    from bindbench.multibind.matching import Match, at_size, match_masks, second_match
+
+    draw = np.random.default_rng(7)
+
+    def outlines(count: int) -> list[np.ndarray]:
+        masks = []
+        for left, top, width, height in draw.integers([0, 0, 4, 6], [20, 10, 12, 18], (count, 4)):
+            mask = np.zeros((24, 32), bool)
+            mask[top : top + height, left : left + width] = True
+            masks.append(mask)
+        return masks
+
+    found = []
+    for n_true, n_seen in ((2, 2), (3, 4), (4, 3), (2, 0), (3, 1)) * 4:
+        true, seen = outlines(n_true), outlines(n_seen)
+        matches = match_masks(true, seen, 0.1)
+        again = [second_match(mask, seen, outlines(1), 0.2) for mask in true]
+        found.append(
+            [
+                *(
+                    [match.iou, encode_mask(match.mask)] if isinstance(match, Match) else match.reason
+                    for match in matches
+                ),
+                *(match and [match.iou, encode_mask(match.mask)] for match in again),
+                *(encode_mask(at_size(mask, *size)) for mask in true for size in ((12, 16), (2, 2))),
+            ]
+        )
+    return json.loads(json.dumps(found), parse_float=lambda text: round(float(text), 6))
+
+
+def _poses() -> list:
+    """Similarities of made skeletons, some of whose keypoints are not seen or beyond the crop, in both ways."""
+    from bindbench.multibind.specialists import pose
+    from bindbench.multibind.specialists.base import Crop
+
+    draw, found = np.random.default_rng(8), []
+    crop = Crop(np.zeros((90, 40, 3), np.uint8), np.ones((90, 40), bool))
+    made = [
+        pose.skeleton(draw.uniform(-2, [42, 92], (17, 2)), draw.random(17) + shown, crop, PoseSpecialist())
+        for shown in (0, 0.2, 0.4, 0.5, -0.6)
+    ]
+    found.append([features if isinstance(features, str) else features.round(4).tolist() for features in made])
+    skeletons = np.stack([features for features in made if not isinstance(features, str)])
+    for measure in (pose.oks, pose.joint_angles):
+        values = measure(skeletons, skeletons, 8)
+        found.append([[None if np.isnan(value) else round(value, 6) for value in row] for row in values.tolist()])
+    return found
+
+
+def _multibind_rates(folder: Path) -> str:
+    """Every table: thresholds from labels, the config, the defaults, and none; the page as it is shown."""
+    from bindbench.multibind.outcomes import write_outcomes
+    from bindbench.multibind.rates import freeze_subjects
+    from bindbench.multibind.tabulate import tabulate_multibind
+    from bindbench.multibind.thresholds import write_thresholds
+
+    dimensions = ("face", "appearance", "pose", "expression")
+    made = random_evaluation(3, 12, ("one", "two"), dimensions)
+    tables = (made.generators, *made.write(folder).values())
+    keys = ("generator", "instance", "dimension", "row", "column")
+    labels = [
+        {key: row[key] for key in keys} | {"label": row["delta"] > 0.1 * (number % 5) - 0.3}
+        for number, row in enumerate(made.similarities)
+        if row["dimension"] == "face"
+    ]
+    write_table(LABELS, labels, folder / "labels.parquet")
+    (folder / "defaults.csv").write_text(
+        "dimension,self,confusion,procedure,made_with\nappearance,-0.3,0.2,made,plain-appearance\n"
+    )
+    thresholds = {"pose": {"consistency": -0.2, "confusion": 0.3}}
+    settings = Scoring(thresholds=thresholds, bootstrap_rounds=100)
+    compared, cutoffs, subjects, images = (
+        folder / f"{name}.parquet" for name in ("compared", "cut", "who", "patterns")
+    )
+    freeze_subjects(made.generators, tables[1], compared)
+    write_thresholds(*tables, folder / "labels.parquet", folder / "defaults.csv", settings, cutoffs)
+    tabulate_multibind(*tables, compared, cutoffs, settings, folder / "tables")
+    write_outcomes(*tables, compared, cutoffs, settings, subjects, images)
+    rows = [_rows(THRESHOLDS, cutoffs), _rows(SUBJECT_OUTCOMES, subjects), _rows(IMAGE_PATTERNS, images)]
+    rounded = json.loads(json.dumps(rows), parse_float=lambda text: round(float(text), 6))
+    return sha256(canonical_json(rounded) + "".join(path.read_text() for path in sorted((folder / "tables").iterdir())))
