@@ -37,12 +37,14 @@ def run(*arguments, directory: Path, check=True, **options) -> subprocess.Comple
 
 
 def planned(*arguments, directory: Path, **options) -> set[str]:
-    """The jobs that a dry run would start, such as "render_scenes 0003" or "score_saber nano"."""
+    """The jobs that a dry run would start, such as "render_scenes 0003", "score_saber nano" or "match_subjects swap"."""
     done = run(*arguments, "-n", "-p", directory=directory, **options)
     jobs = set()
     for name, rest in re.findall(r"python -m bindbench ([a-z0-9-]+)(.*)", done.stdout + done.stderr):
         wildcards = re.findall(
-            r"--(?:construction|shard|model) (\S+)|/(?:saber|triplets|single_objects)/scores/([^/ ]+)\.parquet 2>", rest
+            r"--(?:construction|shard|model) (\S+)|/(?:saber|triplets|single_objects)/scores/([^/ ]+)\.parquet 2>"
+            r"|--generated \S+/([^/ ]+)\.parquet",
+            rest,
         )
         jobs.add(" ".join([name.replace("-", "_"), *(part for groups in wildcards for part in groups if part)]))
     return jobs

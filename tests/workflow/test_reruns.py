@@ -94,7 +94,7 @@ UNREAD = {
     # The default workflow never pretrains: see test_nano.py.
     **{f"nano.{name}": value for name, value in NANO.items()},
     # tiny.yaml measures no finetuned model: see test_finetuning.py.
-    **{f"finetuning.runs.minilm-lora.{name}": value for name, value in RUN.items()},
+    **{f"finetuning.runs.{run}.{name}": value for run in ("minilm-lora", "nano-lora") for name, value in RUN.items()},
     "triplets.generation.model": "another",  # the grammar reads none of these
     "triplets.generation.temperature": 0.5,
     "triplets.generation.max_tokens": 500,
@@ -104,16 +104,39 @@ UNREAD = {
     "screening.require_verdict": True,  # the embedded renderer's scenes count as accepted
     "screening.proposal_model": "some-model",
 }
+# Another value for every key of a generator.
+GENERATOR = {
+    **{"kind": "folder", "folder": "x", "stretch": 2.0, "grey_tolerance": 9, "of_three": "first_two", "person": "B"},
+    **{"blur": 0.1, "model": "x", "revision": "abc", "size": "1K", "quality": "low", "steps": 9, "guidance": 2.0},
+    **{"image_guidance": 3.0, "seed": 1, "dtype": "float32", "area_px": 512 * 512, "trust_remote_code": True},
+}
 # Stages of MultiBind by the section that each reads: another value for every leaf, and what must run.
-ASSEMBLED = {"assemble_instances", "draw_instances"}
+GENERATORS = TINY.multibind.generation.generators
+
+
+def measured(*generators) -> set[str]:
+    """Similarities of the generators' images, and the tables."""
+    return {f"measure_similarities {name}" for name in generators} | {"tabulate_multibind"}
+
+
+def matched(*generators) -> set[str]:
+    return {f"match_subjects {name}" for name in generators} | measured(*generators)
+
+
+def generated(*generators) -> set[str]:
+    return {f"generate_images {name}" for name in generators} | matched(*generators)
+
+
+ASSEMBLED = {"assemble_instances", "draw_instances"} | generated(*GENERATORS)
 DESCRIBED = {"annotate_instances", "compile_prompts"} | ASSEMBLED
 SELECTED = {"select_photographs", "make_references", "make_backgrounds"} | DESCRIBED
 SEGMENTED = {"segment_photographs"} | SELECTED
 MULTIBIND = {
     "photographs": (
         {
-            **{"sources.builtin.kind": "folder", "sources.builtin.images": ".", "sources.builtin.annotations": None},
-            **{"sources.builtin.licence": "ours", "sources.builtin.limit": 1, "use": ["builtin"], "max_pixels": 9},
+            **{"max_pixels": 9, "sources.builtin.kind": "folder", "sources.builtin.images": "."},
+            **{"sources.builtin.annotations": None, "sources.builtin.licence": "ours", "sources.builtin.limit": 1},
+            "use": ["builtin"],
         },
         {"list_photographs"} | SEGMENTED,
     ),
@@ -174,6 +197,45 @@ MULTIBIND = {
         },
         ASSEMBLED,
     ),
+    "generation": (
+        {
+            "longest_px": 320,
+            **{f"generators.{name}.{key}": value for name in GENERATORS for key, value in GENERATOR.items()},
+        },
+        generated(*GENERATORS),
+    ),
+    "evaluation": (
+        {
+            **{"min_iou": 0.2, "second_look_iou": 0.5, "segmentation": {"method": "yolo", "yolo_weights": "x.pt"}},
+            **{"min_face_score": 0.6, "face.method": "insightface", "face.pack": "x", "appearance.embedder": "nano"},
+            **{"pose.method": "vitpose", "pose.checkpoint": "x", "pose.similarity": "joint_angles"},
+            **{"pose.min_visibility": 0.4, "pose.common_keypoints": 6, "expression.method": "embedder"},
+            **{"expression.embedder": "nano", "expression.instruction": None},
+        },
+        matched(*GENERATORS),
+    ),
+    "scoring": (
+        {
+            **{
+                "js_temperature": 0.2,
+                "dimensions": ["face", "pose"],
+                "labels": "x.parquet",
+                "default_thresholds": "x.csv",
+            },
+            **{"thresholds": {"face": {"consistency": -0.2}}, "js_temperatures": [0.3], "confidence": 0.9, "seed": 1},
+            **{"undiagnosable_similarity": 0.9, "folds": 4, "bootstrap_rounds": 200},
+        },
+        {"tabulate_multibind"},
+    ),
+}
+# Leaves of a section that not all of its rules read, or not for every generator: another value, and what must run.
+PARTS = {
+    "generation.generators.blend.stretch": (2.0, generated("blend")),
+    "generation.generators.swap.of_three": ("first_two", generated("swap")),
+    "evaluation.second_look_iou": (0.5, matched(*GENERATORS)),
+    "evaluation.min_face_score": (0.6, measured(*GENERATORS)),
+    "evaluation.pose.similarity": ("joint_angles", measured(*GENERATORS)),
+    "evaluation.appearance.embedder": ("nano", measured(*GENERATORS)),
 }
 # A leaf, another value, and what must run.
 CASES = {
@@ -238,7 +300,10 @@ CASES = {
     "embedders.nano.trust_remote_code": (True, FROM_NANO),
     "embedders.nano.batch_size": (3, FROM_NANO),
     "embedders.minilm.batch_size": (3, embeds("minilm") | triplets("minilm") | attention("minilm") | TABLES),
-    "embedders.efficientnet-lite0.batch_size": (3, embeds("efficientnet-lite0") | TABLES),
+    "embedders.efficientnet-lite0.batch_size": (
+        3,
+        embeds("efficientnet-lite0") | TABLES | measured(*GENERATORS),  # it is the specialist of appearance
+    ),
 }
 
 
@@ -261,10 +326,14 @@ def test_every_leaf_of_the_config_has_a_case():
 def test_a_changed_section_of_multibind_runs_exactly_what_reads_it(tiny, tmp_path, section):
     values, expected = MULTIBIND[section]
     leaf, value = next(iter(values.items()))
-    if section == "photographs":
-        leaf, value = "max_pixels", values["max_pixels"]
     config = tiny_with(tmp_path, {f"multibind.{section}.{leaf}": value})
     assert planned("all", directory=tiny, config=config) == expected
+
+
+@pytest.mark.parametrize("leaf", PARTS)
+def test_a_changed_part_of_a_section_of_multibind_runs_no_more_than_what_reads_it(tiny, tmp_path, leaf):
+    value, expected = PARTS[leaf]
+    assert planned("all", directory=tiny, config=tiny_with(tmp_path, {f"multibind.{leaf}": value})) == expected
 
 
 @pytest.mark.parametrize("section", MULTIBIND)
@@ -281,7 +350,8 @@ def test_every_leaf_of_multibind_is_in_what_its_stage_reads_and_in_no_other(sect
         inner[key] = value
         config = TINY.model_copy(update={"multibind": MultiBind.model_construct(**sections_of(changed))})
         differ = {name for name in plain if stage(config, f"multibind.{name}") != stage(TINY, f"multibind.{name}")}
-        assert differ == ({section} if value is not None or leaf == "duplicate_bits" else set()), leaf
+        stays = value is None and leaf == "sources.builtin.annotations"  # builtin photographs have none
+        assert differ == (set() if stays else {section}), leaf
 
 
 def sections_of(values: dict) -> dict:
