@@ -28,7 +28,10 @@ class Config(Section):
     )
     scenes: Scenes = Field(default_factory=Scenes, description="How scenes become images (A.4).")
     models: tuple[EmbedderName, ...] = Field(
-        ("nano", "minilm", "minilm-lora", "minilm-lora-nolines", "wordllama", "efficientnet-lite0"),
+        (
+            *("nano", "nano-lora", "nano-lora-nolines", "minilm", "minilm-lora", "minilm-lora-nolines"),
+            *("wordllama", "efficientnet-lite0"),
+        ),
         min_length=1,
         description="Names of the embedders that are measured, in the order of the tables. A run of `finetuning` is one too: "
         "its name for the adapter that LiNeS has scaled, the name and -nolines for the adapter as it was trained.",
