@@ -17,6 +17,7 @@ from bindbench.multibind.generators.making import generate
 from bindbench.multibind.generators.open_models import asked_size
 from bindbench.tables import read_table
 from hypothesis import given
+from hypothesis import settings as tried
 from hypothesis import strategies as st
 from made_instances import make_instances
 from PIL import Image
@@ -65,6 +66,7 @@ def picture(place, row) -> np.ndarray:
 
 
 @given(width=st.integers(16, 4000), height=st.integers(16, 4000), area=st.integers(10_000, 4_000_000))
+@tried(deadline=None)
 def test_what_is_asked_has_the_shape_and_about_the_area(width, height, area):
     wide, high = asked_size((width, height), area)
     assert wide % 16 == high % 16 == 0 and wide > 0 and high > 0
