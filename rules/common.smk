@@ -404,9 +404,12 @@ def models_argument(wildcards, input):
     return f"--models {Path(input.models[0]).parent}" if input.models else ""
 
 
-def segmentation_weights():
-    """The file of YOLO's weights; one that is missing is told of by the job that needs it."""
-    section = settings.multibind.segmentation
+def segmentation_weights(own=None):
+    """The file of YOLO's weights; one that is missing is told of by the job that needs it.
+
+    own: of generated images, where they have a segmentation of their own.
+    """
+    section = own or settings.multibind.segmentation
     path = section.yolo_weights if section.method == "yolo" else None
     return [escaped(file) for file in support.weight_file(path)]
 

@@ -38,7 +38,7 @@ rule match_subjects:
         instances=rules.assemble_instances.output.instances,
         subjects=rules.assemble_instances.output.subjects,
         models=rules.build_people_models.output.poses,
-        weights=segmentation_weights(),
+        weights=segmentation_weights(settings.multibind.evaluation.segmentation),
     output:
         matched="<results>/multibind/matched/{generator}.parquet",
     log:
