@@ -2,7 +2,6 @@
 
 import fcntl
 import importlib.util
-import os
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +34,11 @@ def builtin(name: str) -> np.ndarray:
 
 def save_tiny_yolo(path: Path, names=("bus", "person"), task: str = "segment") -> Path:
     """Weights of a real ultralytics model of a few thousand random parameters, which is sure of the last class everywhere."""
-    os.environ |= {"YOLO_OFFLINE": "true", "YOLO_AUTOINSTALL": "false", "ULTRALYTICS_SAFE_LOAD": "true"}
     import torch
     import yaml
-    from ultralytics import YOLO
+    from bindbench.people.segmentation import import_yolo
+
+    YOLO = import_yolo()
 
     head = [[2, 3], 1, "Segment", ["nc", 4, 8]] if task == "segment" else [[2, 3], 1, "Detect", ["nc"]]
     layers = [[-1, 1, "Conv", [channels, 3, 2]] for channels in (8, 16, 16)]

@@ -176,7 +176,8 @@ def test_the_command_tells_what_it_cannot_merge_in_one_line(configured, capsys):
     for arguments, line in (
         (
             ("tiny", "merged"),
-            "tiny: no run of finetuning makes it (minilm-lora, minilm-lora-nolines, mine, mine-nolines); name one of them",
+            "tiny: no run of finetuning makes it (nano-lora, nano-lora-nolines, minilm-lora, minilm-lora-nolines, mine, mine-"
+            "nolines); name one of them",
         ),
         (("mine", "taken"), "taken: is there already; delete it, or give another folder"),
         (

@@ -18,9 +18,11 @@ from bindbench.multibind.segmenting import segment_photographs
 from bindbench.multibind.tables import PHOTOGRAPHS
 from bindbench.people.faces import find_faces
 from bindbench.people.masks import box_iou, box_of_mask, decode_mask, encode_mask, mask_iou
+from bindbench.people.photographs import Unreadable, read_photograph
 from bindbench.people.segmentation import (
     Claim,
     FoundPerson,
+    import_yolo,
     masks_of_boxes,
     masks_of_claims,
     open_segmenter,
@@ -534,3 +536,11 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, people_models, looks):
     new = filled(rows, tmp_path, people_models)
     assert len(looks) == 40 - done
     assert {r["reason"] for r in new.values()} == {"no_people"}
+
+
+def test_a_broken_picture_is_unreadable_after_yolo_was_imported_too(tmp_path):
+    """ultralytics replaces PIL.Image.open by one that asks for another package."""
+    import_yolo()
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    with pytest.raises(Unreadable, match="not a picture"):
+        read_photograph(tmp_path / "broken.png", 10**6)

@@ -297,16 +297,29 @@ def _part(image: np.ndarray, left: float, top: float, right: float, bottom: floa
     return left, top, max(left, min(width, int(np.ceil(right)))), max(top, min(height, int(np.ceil(bottom))))
 
 
+def import_yolo():
+    """The class YOLO of ultralytics, whose import changes nothing for the rest of the program.
+
+    Before it: no download, no report to ultralytics, no pip at run time, and no code from a pickle. After it Pillow opens
+    pictures as before: ultralytics puts a function in its place that answers a broken picture with a missing package.
+    """
+    from PIL import Image
+
+    os.environ |= {"YOLO_OFFLINE": "true", "YOLO_AUTOINSTALL": "false", "ULTRALYTICS_SAFE_LOAD": "true"}
+    opening = Image.open
+    try:
+        from ultralytics import YOLO
+    finally:
+        Image.open = opening
+    return YOLO
+
+
 def _open_yolo(settings: Segmentation):
     path = resolve(Path(settings.yolo_weights).expanduser())
     if not path.is_file():
         raise UserError(f"{WEIGHTS_KEY}: {path}: no such file; YOLO's weights are not downloaded, put them there")
-    # Before the import: no download, no report to ultralytics, no pip at run time, and no code from a pickle.
-    os.environ |= {"YOLO_OFFLINE": "true", "YOLO_AUTOINSTALL": "false", "ULTRALYTICS_SAFE_LOAD": "true"}
-    from ultralytics import YOLO
-
     try:
-        model = YOLO(str(path), task="segment")
+        model = import_yolo()(str(path), task="segment")
         task, names = model.task, model.names
     except Exception as error:  # ultralytics raises whatever torch, pickle or a format's runtime raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
