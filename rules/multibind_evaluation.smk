@@ -105,7 +105,6 @@ rule tabulate_multibind:
         similarities=of_generators("similarities"),
         labels=scoring_labels(),
         defaults=escaped(resolve(settings.multibind.scoring.default_thresholds)),
-        instances_manifest=rules.assemble_instances.output.manifest,
         costs=[path.replace(".parquet", ".json") for path in of_generators("generated")],
     output:
         table=report(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .config import Config
+from .config.multibind_generators import PAID as PAID_GENERATORS
 from .config.multibind_pictures import PAID
 from .errors import UserError
 from .paths import REPOSITORY, resolve
@@ -20,6 +21,7 @@ def planned_requests(target: str, configfiles: list[Path], settings: Config) -> 
     yield from _scenes(plan, settings)
     yield from _triplets(plan, settings)
     yield from _multibind(plan, settings)
+    yield from _generators(plan, settings)
 
 
 def dry_run(target: str, configfiles: list[Path]) -> str:
@@ -119,14 +121,42 @@ def _multibind(plan: str, settings: Config) -> Iterator[Request]:
             yield from annotation_requests(instances, subjects, folder, multibind.annotation, attempts)
 
 
+def _generators(plan: str, settings: Config) -> Iterator[Request]:
+    """Images of MultiBind's paid generators; while its instances are still to be made, a line says what to run first."""
+    section = settings.multibind.generation
+    jobs = [
+        job for job in _jobs(plan, "generate-images") if section.generators[job["generator"]].kind in PAID_GENERATORS
+    ]
+    if jobs and _jobs(plan, "assemble-instances"):
+        names, instances = ", ".join(job["generator"] for job in jobs), shlex.quote(jobs[0]["instances"])
+        print(
+            f"MultiBind's instances are not made yet, so that the images of {names} are not counted: run "
+            f"snakemake {instances} first",
+            file=sys.stderr,
+        )
+        return
+    for job in jobs:
+        from .multibind.generators.making import generator_requests
+
+        instances, generator = Path(job["instances"]), section.generators[job["generator"]]
+        yield from generator_requests(instances, Path(job["subjects"]), instances.parent, generator, section.longest_px)
+
+
 def _options(plan: str, command: str) -> dict[str, str]:
     """The first value of each option of the first job of a command; empty where no such job would run."""
-    found = re.search(rf"bindbench {command} (.*)", plan)
-    if not found:
-        return {}
-    words = shlex.split(found[1])
-    return {
-        word[2:]: value
-        for word, value in zip(words, [*words[1:], "--"], strict=True)
-        if word.startswith("--") and value[:2] != "--"
-    }
+    return next(iter(_jobs(plan, command)), {})
+
+
+def _jobs(plan: str, command: str) -> list[dict[str, str]]:
+    """Of each job of a command the first value of each of its options."""
+    jobs = []
+    for line in dict.fromkeys(re.findall(rf"bindbench {command} (.*)", plan)):
+        words = shlex.split(line)
+        jobs.append(
+            {
+                word[2:]: value
+                for word, value in zip(words, [*words[1:], "--"], strict=True)
+                if word.startswith("--") and value[:2] != "--"
+            }
+        )
+    return jobs

@@ -7,9 +7,10 @@ import pytest
 from bindbench.config import Config, check
 from bindbench.multibind.parts import KEY, part_id
 from bindbench.multibind.tables import CROPS, PHOTOGRAPHS, SELECTED
-from bindbench.planning import _multibind
+from bindbench.planning import _generators, _multibind
 from bindbench.review.journal import verdict_line
 from bindbench.tables import read_table, write_table
+from made_instances import make_instances
 from tiny_instances import write_instances
 
 PAID = {
@@ -103,3 +104,38 @@ def test_while_photographs_are_to_be_chosen_a_line_says_what_to_run_first(plan, 
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 1 and f"run snakemake '{plan.selected}' first" in told[0]
     assert list(_multibind(text, plan.settings())) == [] and capsys.readouterr().err == "", "nothing to pay"
+
+
+def generating(made, *names: str) -> str:
+    """What a dry run prints of the jobs that make images."""
+    instances, subjects, _ = (shlex.quote(str(path)) for path in made.tables)
+    return "\n".join(
+        f"        python -m bindbench generate-images --instances {instances} --subjects {subjects} --generator {name}"
+        f" --generated results/multibind/generated/{name}.parquet --version 1 --config '{{}}' 2> >(tee x.log >&2)"
+        for name in names
+    )
+
+
+def with_generators() -> Config:
+    generators = {"collage": {"kind": "collage"}, "gemini": {"kind": "gemini"}, "gpt": {"kind": "openai"}}
+    return check({"multibind": {"generation": {"generators": generators}}}, "test")
+
+
+def test_images_of_paid_generators_are_counted_one_for_each_instance(tmp_path):
+    made = make_instances(tmp_path, {"folder-one": 2, "folder-two": 3})
+    plan = generating(made, "collage", "gemini", "gpt")
+    asked = list(_generators(plan + "\n" + plan, with_generators()))  # Snakemake prints a job's command once or twice
+    assert sorted(request.service for request in asked) == ["gemini", "gemini", "openai", "openai"]
+    assert len({request.key for request in asked}) == 4
+    assert [r.service for r in _generators(generating(made, "gpt"), with_generators())] == ["openai", "openai"]
+    assert list(_generators(generating(made, "collage"), with_generators())) == []
+
+
+def test_images_of_instances_that_are_not_made_yet_are_told_not_counted(tmp_path, capsys):
+    made = make_instances(tmp_path, {"folder-one": 2})
+    capsys.readouterr()  # the progress of making them
+    plan = generating(made, "gemini", "collage") + "\n  python -m bindbench assemble-instances --selected x"
+    assert list(_generators(plan, with_generators())) == []
+    told = capsys.readouterr().err
+    assert "the images of gemini are not counted" in told and f"snakemake {made.tables[0]} first" in told
+    assert len(told.splitlines()) == 1
