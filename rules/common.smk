@@ -528,3 +528,17 @@ def specialist_gpus():
 def scoring_labels():
     labels = settings.multibind.scoring.labels
     return [escaped(resolve(labels))] if labels else []
+
+
+def paid_prompt(stage, name):
+    """The template of what a paid stage of MultiBind asks for: an edited one asks anew."""
+    return multibind_prompt(name) if paid_slots(stage) else []
+
+
+def generator_prompt(wildcards):
+    made = (*support.PAID_GENERATORS, *support.OPEN_GENERATORS)
+    return multibind_prompt("generate") if generator_kind(wildcards) in made else []
+
+
+def multibind_prompt(name):
+    return [escaped(resolve(f"resources/prompts/multibind/{name}.txt"))]

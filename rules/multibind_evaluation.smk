@@ -4,6 +4,7 @@ rule generate_images:
         instances=rules.assemble_instances.output.instances,
         subjects=rules.assemble_instances.output.subjects,
         ready=ready_images,
+        prompt=generator_prompt,
     output:
         generated="<results>/multibind/generated/{generator}.parquet",
         costs="<results>/multibind/generated/{generator}.json",

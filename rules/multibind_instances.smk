@@ -4,6 +4,7 @@ rule make_references:
     input:
         selected=rules.select_photographs.output.selected,
         crops=rules.select_photographs.output.crops,
+        prompt=paid_prompt("references", "reference"),
     output:
         references="<results>/multibind/references.parquet",
         costs="<results>/multibind/references.json",
@@ -39,6 +40,7 @@ rule make_backgrounds:
         crops=rules.select_photographs.output.crops,
         people=rules.segment_photographs.output.people,
         weights=background_weights() + segmentation_weights(),
+        prompt=paid_prompt("backgrounds", "background"),
     output:
         backgrounds="<results>/multibind/backgrounds.parquet",
         costs="<results>/multibind/backgrounds.json",
@@ -75,6 +77,7 @@ rule annotate_instances:
         selected=rules.select_photographs.output.selected,
         crops=rules.select_photographs.output.crops,
         models=people_models("annotation"),
+        prompt=paid_prompt("annotation", "annotation"),
     output:
         annotations="<results>/multibind/annotations.parquet",
         costs="<results>/multibind/annotations.json",
@@ -93,7 +96,7 @@ rule annotate_instances:
         models=models_argument,
         config=stage_config("multibind.annotation"),
         journal=settings.multibind.quality.journal,
-        rejected=rejected_parts("annotation"),
+        rejected=rejected_parts("annotation") if paid_slots("annotation") else "",
         services=SERVICES_FILE,
         version=VERSIONS["annotation"],
     message:

@@ -14,6 +14,7 @@ from .config.multibind_scoring import Scoring
 from .config.multibind_segmentation import Segmentation
 from .config.multibind_selection import Selection
 from .config.multibind_sources import Photographs
+from .errors import UserError
 
 SELECTED = path("--selected", "table of the chosen photographs; their pictures lie in the folder of its name")
 CROPS = path("--crops", "table of their subjects")
@@ -135,6 +136,8 @@ def draw_instances(options) -> None:
 def generate_images(options) -> None:
     from .multibind.generators.making import generate
 
+    if options.generator not in options.config.generators:
+        raise UserError(f"--generator {options.generator}: is none of {', '.join(options.config.generators)}")
     generate(
         *(options.instances, options.subjects, options.instances.parent),
         *(options.generator, options.config.generators[options.generator], read_services(options.services)),
