@@ -182,7 +182,7 @@ def tabulate_multibind(options) -> None:
     from .services.costs import read_costs
 
     tables = options.generators, options.matched, options.validity, options.similarities
-    freeze_subjects(options.compared_generators, options.matched, options.compared)
+    freeze_subjects(options.generators, options.matched, options.compared)
     labels = options.labels[0] if options.labels else None
     write_thresholds(*tables, labels, options.defaults, options.config, options.cutoffs)
     tabulate_multibind(*tables, options.compared, options.cutoffs, options.config, options.table.parent)
@@ -391,10 +391,6 @@ MULTIBIND = [
         "From similarities to rates, their differences and intervals.",
         [
             ("--generators", {"nargs": "+", "required": True, "help": "names, in the order of the tables"}),
-            (
-                "--compared-generators",
-                {"nargs": "+", "required": True, "help": "those that must have a subject for it to be compared"},
-            ),
             paths("--matched", "tables of matched slots, one for each generator"),
             paths("--validity", "tables of what could be measured"),
             paths("--similarities", "tables of similarities"),

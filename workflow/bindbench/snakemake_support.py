@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .config import Config, check
-from .config.multibind_generators import FAULTS as MADE_FAULTS
 from .config.multibind_generators import OPEN as OPEN_GENERATORS  # noqa: F401
 from .config.multibind_generators import PAID as PAID_GENERATORS  # noqa: F401
 from .config.questions import Vocabulary
@@ -308,14 +307,6 @@ def release_stale_lock() -> None:
 def weight_files(*paths: str | None) -> list[Path]:
     """Every file of the local models among the paths; hub ids have none."""
     return sorted({file for path in filter(None, paths) for file in model_files(resolve(path))})
-
-
-def compared_generators(settings: Config) -> list[str]:
-    """The generators that must have a subject for it to be compared (M-2): all but those with a fault on purpose, since one that
-    leaves people out would take them from everybody. Where there are no others, these.
-    """
-    generators = settings.multibind.generation.generators
-    return [name for name, entry in generators.items() if entry.kind not in MADE_FAULTS] or list(generators)
 
 
 def ready_images(settings: Config, name: str) -> list[Path]:

@@ -285,14 +285,3 @@ def test_a_colour_that_the_renderer_lacks_is_refused_when_the_config_is_checked(
     said = checked(vocabulary={"palette": ["red", "blue", "teal"]})
     assert said.startswith("/a.yaml: vocabulary.palette: the renderer cannot draw it: attribute ") and "teal" in said
     assert checked(vocabulary={"palette": ["red", "blue"]}) == ""
-
-
-def test_faults_on_purpose_take_no_subject_from_the_others():
-    """One that leaves people out would halve what real generators are compared on (M-2)."""
-    from bindbench.snakemake_support import compared_generators
-
-    assert compared_generators(Config()) == ["target", "collage"]
-    generators = {"a": {"kind": "swap"}, "b": {"kind": "missing"}}
-    assert compared_generators(check({"multibind": {"generation": {"generators": generators}}}, "x")) == ["a", "b"]
-    mixed = {**generators, "ours": {"kind": "folder", "folder": "f"}}
-    assert compared_generators(check({"multibind": {"generation": {"generators": mixed}}}, "x")) == ["ours"]
