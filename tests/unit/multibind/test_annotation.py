@@ -12,6 +12,7 @@ from bindbench.multibind.annotation import (
     BrokenAnnotation,
     Position,
     Subject,
+    _checked,
     annotation_of,
     answer_schema,
     edits_of,
@@ -285,3 +286,28 @@ def test_the_schema_takes_the_answer_and_refuses_other_slots_and_keys():
         changed("subjects.A.gaze", 3),
     ):
         assert not validator.is_valid(broken)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("in her early thirties", "in his late 60s", "a middle aged man", "a black couple", "an older gentleman"),
+        *("a Chinese man", "an Indian woman", "Native American", "with a headscarf", "a nun", "a crucifix on a chain"),
+        *("a hearing aid", "a prosthetic leg", "on crutches", "a blind man with a cane"),
+    ],
+)
+def test_sensitive_traits_are_found_however_they_are_put(text):
+    assert sensitive_words(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["black hoodies", "a Chinese lantern", "in the eighties style", "dark children's clothes"]
+)
+def test_clothes_and_things_are_not_sensitive(text):
+    assert sensitive_words(text) == []
+
+
+@pytest.mark.parametrize("text", ["laughing with Subjects A and B", "standing beside Persons B and C"])
+def test_other_subjects_are_not_named_in_the_plural_either(text):
+    with pytest.raises(ValueError, match="what joins two subjects belongs to the relations"):
+        _checked(text)

@@ -58,16 +58,21 @@ _SENSITIVE_WORDS = (
     "disab*, handicap*, illness*, disease*, autis*, pregnan*, obes*, overweight, anorexi*, wheelchair*, "
     "gay, lesbian*, bisexual*, transgender*, queer, homosexual*, heterosexual*, "
     "nationalit*, immigrant*, refugee*, celebrit*, politician*, republican*, democrat*, "
-    "elderly, middle-aged, teenage*, senior citizen*, toddler*, infant*"
+    "elderly, middle-aged, middle aged, teenage*, senior citizen*, toddler*, infant*, "
+    "middle eastern*, middle-eastern*, indigenous, native american*, afro-american*, headscarf*, headscarves, nun, nuns, "
+    "crucifix*, rosary, rosaries, crutch, crutches, prosthe*, hearing aid*, blind man, blind woman, blind person, blind people"
 )
 SENSITIVE = tuple(_SENSITIVE_WORDS.split(", "))
-_PEOPLE = "man|woman|men|women|boy|girl|boys|girls|person|people|male|female|guy|lady"
+_PEOPLE = "man|woman|men|women|boys?|girls?|person|people|males?|females?|guys?|lady|ladies|couples?|gentlem[ae]n|child|children"
+_DECADES = r"(?:twen|thir|for|fif|six|seven|eigh|nine)ties|teens|\d0s"
+_NATIONS = "chinese|japanese|korean|indian|mexican"  # of a person; a lantern may be Chinese
 _SENSITIVE = re.compile(
     r"\b(?:"
     + "|".join(re.escape(word[:-1]) + r"\w*" if word.endswith("*") else re.escape(word) for word in SENSITIVE)
     # A colour is a colour of clothes, unless a person has it; an age is a number of years.
-    + rf"|skin(?!-?tight)|(?:white|black|brown|yellow|dark|pale|old|older|young|younger)\s+(?:{_PEOPLE})(?!['’]s)"
-    + r"|aged\s+\d+|\d+[\s-]years?[\s-]old|in\s+(?:his|her|their)\s+(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ties|teens))\b",
+    + rf"|skin(?!-?tight)|(?:white|black|brown|yellow|dark|pale|old|older|young|younger|{_NATIONS})\s+(?:{_PEOPLE})(?!['’]s)"
+    + r"|aged\s+\d+|\d+[\s-]years?[\s-]old"
+    + rf"|in\s+(?:his|her|their)\s+(?:(?:early|mid|middle|late)[\s-]+)?(?:{_DECADES}))\b",
     re.IGNORECASE,
 )
 
@@ -93,7 +98,7 @@ def _tidied(value: Any) -> Any:
 def _checked(text: str) -> str:
     if found := sensitive_words(text):
         raise ValueError(f"sensitive: {', '.join(found)}")
-    if named := re.search(r"\b(?:[Ss]ubject|[Pp]erson|[Rr]eference|[Ss]lot) [A-Z]\b", text):
+    if named := re.search(r"\b(?:[Ss]ubject|[Pp]erson|[Rr]eference|[Ss]lot)s? [A-Z]\b", text):
         raise ValueError(f"names {named.group(0)}: what joins two subjects belongs to the relations")
     return text
 

@@ -234,7 +234,7 @@ def _paragraph(text: str) -> _Paragraph:
 
 
 def _letters(prompt: str, slots: tuple[str, ...]) -> list[str]:
-    found = set(re.findall(r"\b(?:[Ss]ubject|[Rr]eference) ([A-Z])\b", prompt))
+    found = set(re.findall(r"\b(?:[Ss]ubject|[Rr]eference)s? ([A-Z])\b", prompt))
     unknown = [f"unknown_letter: {letter}" for letter in sorted(found - set(slots))]
     return unknown + [f"missing_letter: {letter}" for letter in slots if letter not in found]
 
@@ -286,7 +286,7 @@ def _read(sentence: str, slot: str) -> tuple[str | None, str, str]:
 
 def _foreign(sentence: str, slot: str, annotation: Annotation) -> str:
     """A sentence of a block that is none of its fields."""
-    named = set(re.findall(r"\b(?:[Ss]ubject|[Rr]eference) ([A-Z])\b", sentence)) - {slot}
+    named = set(re.findall(r"\b(?:[Ss]ubject|[Rr]eference)s? ([A-Z])\b", sentence)) - {slot}
     if named:
         return f"wrong_letter: {', '.join(sorted(named))} named under {slot}"
     if words := _stated(sentence, annotation):
