@@ -116,7 +116,7 @@ def plain_rates(
         own = [row for row in slots if row["generator"] == generator]
         shared = {
             "miss": _share([not row["matched"] for row in own]),
-            "mean_iou": _mean([row["iou"] for row in own if row["matched"]]),
+            "mean_iou": _mean([row["iou"] for row in own if row["matched"] and _in(compared, row)]),
             "matched": sum(row["matched"] and _in(compared, row) for row in own),
             "dropped": sum(row["matched"] and not _in(compared, row) for row in own),
         }
@@ -181,17 +181,14 @@ def any_dimension(cases: dict, instances: list[str], dimensions: list[str], judg
     lost, alike = [], []
     n_single = 0
     for instance in instances:
-        here = [cases[instance, dimension] for dimension in dimensions]
         known = [cases[instance, dimension] for dimension in dimensions if dimension in judged]
         flags = []
         for slot in LETTERS:
-            seen = [case for case in here if slot in case["rows"]]
+            seen = [case for case in known if slot in case["rows"]]
+            if seen or any(slot in case["lost"] for case in known):
+                lost.append(any(slot in case["lost"] for case in known))
             if seen:
                 alike.append(any(_is_alike(case, slot, limit) for case in seen))
-            if seen or any(slot in case["lost"] for case in here):
-                lost.append(any(slot in case["lost"] for case in here))
-            seen = [case for case in known if slot in case["rows"]]
-            if seen:
                 consistent = all(case["combined"][slot, slot] for case in seen)
                 confused = any(case["combined"][slot, j] for case in seen for j in case["columns"] if j != slot)
                 flags.append(row_flags(consistent, confused))

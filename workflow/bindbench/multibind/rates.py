@@ -113,8 +113,8 @@ def subset_of(evaluation: Evaluation, compared: np.ndarray, subset: str) -> np.n
 def rate_parts(evaluation: Evaluation, subjects: np.ndarray, cutoffs: Cutoffs, settings: Scoring) -> dict[str, Parts]:
     """Every rate by its name in SHARES, SHIFTS and DELTAS, and the shift at other temperatures by `js_sweep_0` and so on.
 
-    subjects: (n_instances, n_generators, n_slots) bool, from subset_of. `miss` and `mean_iou` are of all subjects that the
-    instances have and of all that are matched, in every subset and dimension.
+    subjects: (n_instances, n_generators, n_slots) bool, from subset_of. `miss` is of all subjects that the instances
+    have, in every subset; it and `mean_iou` are the same in every dimension.
     """
     data = restrict(evaluation.similarities, subjects[:, :, None])
     judged = restrict(data, cutoffs.usable[:, None])
@@ -122,14 +122,16 @@ def rate_parts(evaluation: Evaluation, subjects: np.ndarray, cutoffs: Cutoffs, s
     parts = outcome_parts(found) | pattern_parts(judged, found)
     rows, lost = data.rows, subjects[:, :, None] & data.columns & ~data.rows
     uncertain = undiagnosable(data, settings.undiagnosable_similarity)
-    parts["undiagnosable"] = _subject_share(_with_any(uncertain), _with_any(rows))
+    usable = cutoffs.usable
+    parts["undiagnosable"] = _subject_share(_with_any(uncertain, usable), _with_any(rows, usable))
     # Who is lost in one dimension counts as lost in any (M-16).
-    parts["invalid"] = _subject_share(_with_any(lost), _with_any(rows | lost))
+    parts["invalid"] = _subject_share(_with_any(lost, usable), _with_any(rows | lost, usable))
     shape = (*rows.shape[:2], rows.shape[2] + 1, rows.shape[3])
     exists = np.broadcast_to(evaluation.exists[:, None, None], shape)
     matched = np.broadcast_to(evaluation.matched[:, :, None], shape)
     parts["miss"] = _subject_share(exists & ~matched, exists)
-    parts["mean_iou"] = _subject_mean(np.broadcast_to(evaluation.iou[:, :, None], shape))
+    iou = np.where(subjects, evaluation.iou, np.nan)
+    parts["mean_iou"] = _subject_mean(np.broadcast_to(iou[:, :, None], shape))
     shift = js_shift(data, settings.js_temperature)
     parts |= _both_means("js", _without_any(shift))
     for number, temperature in enumerate(settings.js_temperatures):
@@ -170,9 +172,9 @@ def pattern_parts(data: Matrices, found: Links) -> dict[str, Parts]:
     }
 
 
-def _with_any(holds: np.ndarray) -> np.ndarray:
-    """(n_instances, n_generators, n_dimensions, ...) bool, with one more dimension: whether it holds in any."""
-    return np.concatenate([holds, holds.any(axis=2, keepdims=True)], axis=2)
+def _with_any(holds: np.ndarray, judged: np.ndarray | slice = slice(None)) -> np.ndarray:
+    """(n_instances, n_generators, n_dimensions, ...) bool, with one more dimension: whether it holds in any of the judged."""
+    return np.concatenate([holds, holds[:, :, judged].any(axis=2, keepdims=True)], axis=2)
 
 
 def _without_any(values: np.ndarray) -> np.ndarray:

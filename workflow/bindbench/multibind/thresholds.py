@@ -2,8 +2,8 @@
 
 Both thresholds of a dimension maximise F1 between delta and the labels of people, over all generators together (M-5). With
 them come F1 on instances that had no part in the choice, and bootstrap intervals over instances (M-6). Where there are no
-labels, documented defaults stand in; they are found in the same way from images with faults on purpose, in which it is known
-who is to be seen in which slot, and every table says that they are uncalibrated.
+labels, defaults stand in; how each was found is in its file, and every table says that they are uncalibrated.
+`default_thresholds` finds such in the same way from images with faults on purpose, in which it is known who is in which slot.
 
 Choices M-1 to M-21 are those of papers.md A.2.2.
 """
@@ -219,7 +219,12 @@ def write_thresholds(
     labels: table LABELS. defaults: CSV, see read_defaults. Raises UserError for tables that are broken or of other slots.
     """
     evaluation = read_evaluation(generators, settings.dimensions, matched, validity, similarities)
-    data = read_table(LABELS, labels) if labels else pa.Table.from_pylist([], LABELS.schema)
+    try:
+        data = read_table(LABELS, labels) if labels else pa.Table.from_pylist([], LABELS.schema)
+    except UserError as error:
+        # The work of people: nothing makes it again.
+        reason = str(error).removesuffix("; delete it and run again").removesuffix("; run snakemake to make it")
+        raise UserError(f"{reason}; mend it, or set multibind.scoring.labels to null") from None
     labelled = set(data["dimension"].to_pylist())
     known = read_defaults(defaults)
     rows = []
