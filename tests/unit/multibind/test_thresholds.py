@@ -445,3 +445,17 @@ def test_defaults_that_ship_tell_the_faults_of_two_photographs_apart(dimension, 
     for diagonal in own:
         for off_diagonal in other:
             assert cells[diagonal >= thresholds["self"], off_diagonal >= thresholds["confusion"]] == expected
+
+
+def test_broken_labels_are_to_be_mended_not_deleted(tmp_path):
+    """People made them: nothing makes them again."""
+    made = MadeEvaluation()
+    made.fault("left", "instance", [0, 1])
+    labels, output = tmp_path / "labels.parquet", tmp_path / "t.parquet"
+    tables = made.generators, *made.write(tmp_path / "made").values()
+    for data in (None, b"no table"):
+        if data:
+            labels.write_bytes(data)
+        with pytest.raises(UserError, match=r"labels\.parquet: .*; mend it, or set multibind\.scoring\.labels") as error:
+            write_thresholds(*tables, labels, tmp_path / "none.csv", Scoring(dimensions=("face",)), output)
+        assert "delete" not in str(error.value)
