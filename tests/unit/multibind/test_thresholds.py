@@ -456,6 +456,8 @@ def test_broken_labels_are_to_be_mended_not_deleted(tmp_path):
     for data in (None, b"no table"):
         if data:
             labels.write_bytes(data)
-        with pytest.raises(UserError, match=r"labels\.parquet: .*; mend it, or set multibind\.scoring\.labels") as error:
+        with pytest.raises(
+            UserError, match=r"labels\.parquet: .*; mend it, or set multibind\.scoring\.labels"
+        ) as error:
             write_thresholds(*tables, labels, tmp_path / "none.csv", Scoring(dimensions=("face",)), output)
         assert "delete" not in str(error.value)
