@@ -360,6 +360,11 @@ def measured_bases():
     return canonical_json(support.measured_bases(settings))
 
 
+def measured_seeds():
+    """Finetuned models that differ in nothing but their seed, under a common name."""
+    return canonical_json(support.measured_seeds(settings))
+
+
 def config_of_triplets():
     """The sections behind the accuracy of triplets, for its manifest."""
     return canonical_json(support.settings_behind_triplets(settings))

@@ -99,6 +99,7 @@ rule tabulate_saber:
         models=list(settings.models),
         behind=config_of_results(),
         bases=measured_bases(),
+        seeds=measured_seeds(),
         more=lambda wildcards, input: " ".join(
             f"--{kind} {' '.join(input[kind])}"
             for kind in ("costs", "screening")
@@ -111,4 +112,5 @@ rule tabulate_saber:
         "python -m bindbench tabulate-saber --scores {input.scores:q} --facts {input.facts:q} --models {params.models:q}"
         " --questions {input.questions:q} --scenes {input.scenes:q} --reference {input.reference:q}"
         " --table2 {output.table2:q} --manifest {output.manifest:q} --vocabulary {params.vocabulary:q}"
-        " --config {params.config:q} --bases {params.bases:q} --behind {params.behind:q} {params.more} 2> {log:q}"
+        " --config {params.config:q} --bases {params.bases:q} --seeds {params.seeds:q}"
+        " --behind {params.behind:q} {params.more} 2> {log:q}"

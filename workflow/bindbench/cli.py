@@ -85,6 +85,15 @@ MODELS = ("--models", {"nargs": "+", "required": True, "help": "names of the mod
 PHRASES = path("--phrases", "table of phrases")
 SINGLE_SCENES = path("--scenes", "table of scenes of one object")
 BASES = ("--bases", {"type": json.loads, "default": {}, "metavar": "JSON", "help": "of each finetuned model its base"})
+SEEDS = (
+    "--seeds",
+    {
+        "type": json.loads,
+        "default": {},
+        "metavar": "JSON",
+        "help": "models that differ in their seed alone, by a common name",
+    },
+)
 BEHIND = ("--behind", {"required": True, "metavar": "JSON", "help": "the settings behind the table, for the manifest"})
 VERSION = ("--version", {"type": int, "required": True, "help": "version of the stage, for the record"})
 
@@ -293,7 +302,7 @@ def tabulate_saber(options) -> None:
     vocabulary = _vocabulary(options.vocabulary)
     tabulate_saber(
         *(scores, options.questions, options.scenes, vocabulary, options.config, options.reference),
-        *(options.table2.parent, options.bases),
+        *(options.table2.parent, options.bases, options.seeds),
     )
     write_manifest(
         options.manifest, json.loads(options.behind), options.facts, read_costs(options.costs), options.screening
@@ -718,6 +727,7 @@ COMMANDS = [
             paths("--costs", "what the images cost, one file for each shard", required=False, default=[]),
             path("--screening", "counts of the screening", required=False),
             BASES,
+            SEEDS,
             BEHIND,
         ],
         tabulate_saber,

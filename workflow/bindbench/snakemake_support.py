@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .config import Config, check
+from .config.finetuning import NOT_SCALED
 from .config.multibind_generators import OPEN as OPEN_GENERATORS  # noqa: F401
 from .config.multibind_generators import PAID as PAID_GENERATORS  # noqa: F401
 from .config.questions import Vocabulary
@@ -199,6 +200,15 @@ def measured_bases(settings: Config) -> dict[str, str]:
     """Of each finetuned model its base, where both are measured."""
     bases = {model: settings.finetuning.runs[run].base for model in settings.models if (run := settings.run_of(model))}
     return {model: base for model, base in bases.items() if base in settings.models}
+
+
+def measured_seeds(settings: Config) -> dict[str, list[str]]:
+    """Finetuned models of one measured base whose runs differ in nothing but their seed, two or more, under a common name."""
+    alike: dict[str, list[str]] = {}
+    for model in measured_bases(settings):
+        run = settings.finetuning.runs[settings.run_of(model)].model_dump(mode="json", exclude={"seed"})
+        alike.setdefault(canonical_json([run, model.endswith(NOT_SCALED)]), []).append(model)
+    return {f"{found[0]} (mean of {len(found)} seeds)": found for found in alike.values() if len(found) > 1}
 
 
 def single_object_models(settings: Config) -> list[str]:

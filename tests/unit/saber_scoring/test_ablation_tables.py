@@ -22,7 +22,7 @@ from bindbench.saber.ablations import (
 from bindbench.saber.scoring import score_saber
 from bindbench.saber.table_page import read_reference
 from bindbench.saber.tabulate import tabulate_saber
-from bindbench.snakemake_support import ablation_models, ablation_plan, measured_bases
+from bindbench.snakemake_support import ablation_models, ablation_plan, measured_bases, measured_seeds
 from bindbench.tables import PAIRINGS, TRIPLET_SCORES, write_table
 from bindbench.triplets.accuracy import tabulate_accuracy
 from bindbench.vocabulary import Attribute, Vocabulary
@@ -94,9 +94,9 @@ class Measured:
         )
         return read(folder / "ablations.csv")
 
-    def tabulate_saber(self, folder, bases=None):
+    def tabulate_saber(self, folder, bases=None, seeds=None):
         paths = self.questions, self.scenes
-        tabulate_saber(self.scores, *paths, VOCABULARY, SETTINGS, REFERENCE, folder, bases)
+        tabulate_saber(self.scores, *paths, VOCABULARY, SETTINGS, REFERENCE, folder, bases, seeds)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -306,6 +306,33 @@ def test_gains_are_those_of_every_finetuned_model_over_its_base_by_n(measured, t
     shown = row(rows, model="bound", protocol="mcq", pairing="text_text", n_objects="mean")
     assert f"+{float(shown['difference']):.2f} (+{float(shown['low']):.2f}&nbsp;to" in page
     assert "bound<br><small>compared with nano</small>" in page and "nano<br>" not in page
+
+
+def test_runs_that_differ_in_their_seed_alone_have_a_mean_among_the_gains(measured, tmp_path):
+    again = {"bound-images": RUNS["bound"] | {"seed": 1}, "bound-attention": RUNS["bound"] | {"seed": 1, "margin": 0.1}}
+    models = [*MODELS, "bound-images-nolines"]
+    settings = check({**SETTINGS_OF_ALL, "finetuning": {"runs": RUNS | again}, "models": models})
+    assert measured_seeds(settings) == {
+        "bound (mean of 2 seeds)": ["bound", "bound-images"],
+        "bound-nolines (mean of 2 seeds)": ["bound-nolines", "bound-images-nolines"],
+    }
+    assert measured_seeds(check(SETTINGS_OF_ALL)) == {}
+    assert measured_seeds(check({**SETTINGS_OF_ALL, "models": MODELS[1:], "ablations": {}})) == {}
+    pair = ["bound", "bound-nolines"]
+    measured.tabulate_saber(tmp_path, dict.fromkeys(pair, "nano"), {"both": pair})
+    rows = read(tmp_path / "saber_gains.csv")
+    for cells in (cells for cells in rows if cells["model"] == "both"):
+        key = {name: cells[name] for name in ("protocol", "pairing", "n_objects")}
+        two = [float(row(rows, model=model, **key)["difference"]) for model in pair]
+        assert float(cells["difference"]) == pytest.approx(sum(two) / 2, abs=0.0101)
+        assert float(cells["low"]) <= float(cells["difference"]) <= float(cells["high"])
+    shown = row(rows, model="both", protocol="mcq", pairing="text_text", n_objects="mean")
+    narrower = [row(rows, model=model, protocol="mcq", pairing="text_text", n_objects="mean") for model in pair]
+    widths = [float(cells["high"]) - float(cells["low"]) for cells in (shown, *narrower)]
+    assert widths[0] <= max(widths[1:])
+    page = (tmp_path / "saber_table2.html").read_text()
+    assert page.count("both<br><small>minus nano</small>") == 3
+    assert f"+{float(shown['difference']):.2f} (+{float(shown['low']):.2f}&nbsp;to" in page
 
 
 def test_without_finetuned_models_the_gains_are_empty_and_the_page_says_nothing_of_them(measured, tmp_path):

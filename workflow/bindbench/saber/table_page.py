@@ -28,6 +28,8 @@ PROTOCOL_TITLES = {
     "top_four": "The four candidates hold the top four places, % of independent queries",
 }
 
+_NONE = '<span aria-label="none">–</span>'
+
 
 def table2_page(
     models: list[str],
@@ -65,6 +67,9 @@ def table2_page(
             base, gain = gains[protocol].get(name, (None, None))
             shown = escape(name) + (f"<br><small>compared with {escape(base)}</small>" if base else "")
             rows.append([shown, *value_cells(estimate, model, ties, gain)])
+        for name, (base, gain) in gains[protocol].items():
+            if name not in models:  # the mean of several seeds
+                rows.append([f"{escape(name)}<br><small>minus {escape(base)}</small>", *_gain_cells(gain)])
         header = ["model", *list(PAIRING_TITLES.values())[: estimate.mean.shape[1]]]
         body.append(
             f"<h2>{escape(title)}</h2>\n{html_table(f'{n_questions[protocol]:,} questions', header, rows, title)}"
@@ -85,7 +90,7 @@ def value_cells(
     cells = []
     for column, (mean, low, high) in enumerate(zip(*(part[model] for part in estimate), strict=True)):
         if np.isnan(mean):
-            cells.append('<span aria-label="none">–</span>')
+            cells.append(_NONE)
             continue
         value = _value(mean)
         cell = f"<strong>{value}</strong>" if value == best[column] else value
@@ -96,6 +101,13 @@ def value_cells(
             cell += f"<br><small>ties {_value(ties[model, column])}</small>"
         cells.append(cell)
     return cells
+
+
+def _gain_cells(gain: Estimate) -> list[str]:
+    return [
+        _NONE if np.isnan(part[0]) else f'<small class="gain">{_gain(*map(float, part))}</small>'
+        for part in zip(*gain, strict=True)
+    ]
 
 
 def _value(share: float) -> str:

@@ -87,11 +87,13 @@ def tabulate_saber(
     reference: Path,
     folder: Path,
     bases: dict[str, str] | None = None,
+    seeds: dict[str, list[str]] | None = None,
 ) -> None:
     """Writes the CSV tables and the page saber_table2.html into `folder`.
 
     scores: table SCORES of each model, in the order of the tables; reference: the paper's known values (CSV).
-    bases: of each finetuned model the embedder that was finetuned, where both are measured.
+    bases: of each finetuned model the embedder that was finetuned, where both are measured. seeds: finetuned models that
+    differ in their seed alone, by the name under which their mean stands among the gains.
     Raises UserError when a table is missing, broken or of other questions.
     """
     data = read_scores(scores, questions)
@@ -101,7 +103,7 @@ def tabulate_saber(
     tied = summary(sample_protocol(data, PROTOCOLS[0], settings, data.columns["tied"]), settings).mean
     tables = {"table2": table2(data, estimates, tied)}
     tables |= {p.table: by_size(data, samples[p.name], p, settings) for p in PROTOCOLS}
-    gained = gains(data, samples, bases or {}, settings)
+    gained = gains(data, samples, bases or {}, seeds or {}, settings)
     tables |= {
         "differences": differences(data, samples, settings),
         "gains": gain_rows(data, gained),
@@ -265,9 +267,10 @@ def differences(data: Scores, samples: dict[str, Bootstrap], settings: Tables):
 
 
 def gains(
-    data: Scores, samples: dict[str, Bootstrap], bases: dict[str, str], settings: Tables
+    data: Scores, samples: dict[str, Bootstrap], bases: dict[str, str], seeds: dict[str, list[str]], settings: Tables
 ) -> dict[tuple[str, str], dict[str, Estimate]]:
-    """Finetuned model minus its base on the same resamples: by (model, base) and protocol.
+    """Finetuned model minus its base on the same resamples: by (model, base) and protocol. Of seeds, their models' mean minus
+    the base: the interval is that of these seeds over other questions.
 
     Each estimate is (n_sizes + 1, 5): a row for every N and one for the mean over N, a column for every pairing and one for
     their mean.
@@ -280,12 +283,18 @@ def gains(
             np.concatenate([by_n.means, over_n.means[None]]),
             np.concatenate([by_n.resampled, over_n.resampled[:, None]], 1),
         )
-        for model, base in bases.items():
-            pair = (data.models.index(name) for name in (model, base))
-            parts = (Bootstrap(sample.means[:, m], sample.resampled[:, :, m]) for m in pair)
+        compared = [(model, [model], base) for model, base in bases.items()]
+        compared += [(name, models, bases[models[0]]) for name, models in seeds.items()]
+        for name, models, base in compared:
+            parts = (_mean_model(sample, [data.models.index(model) for model in group]) for group in (models, [base]))
             estimate = interval(paired_difference(*parts), settings.confidence)
-            found.setdefault((model, base), {})[protocol.name] = estimate
+            found.setdefault((name, base), {})[protocol.name] = estimate
     return found
+
+
+def _mean_model(sample: Bootstrap, models: list[int]) -> Bootstrap:
+    """Of means (n_sizes, n_models, n_columns) those of one model, or the mean of several: (n_sizes, n_columns)."""
+    return Bootstrap(sample.means[:, models].mean(1), sample.resampled[:, :, models].mean(2))
 
 
 def over_n(gain: Estimate) -> Estimate:
