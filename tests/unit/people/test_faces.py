@@ -3,6 +3,7 @@
 import cv2
 import numpy as np
 import pytest
+from bindbench.people import faces
 from bindbench.people.faces import Face, face_features, find_faces
 from people_models import builtin
 
@@ -65,6 +66,39 @@ def test_the_same_picture_gives_the_same_answer(zidane):
     first, second = find_faces(zidane), find_faces(zidane.copy())
     assert first == second
     assert np.array_equal(face_features(zidane, first[0]), face_features(zidane, second[0]))
+
+
+@pytest.mark.parametrize("size", [(20, 20), (1, 1), (32, 200), (190, 31), (33, 64), (20, 700)])
+def test_small_and_narrow_pictures_give_the_same_answer_whatever_was_looked_at_before(size):
+    """With a side of 32 pixels or less, YuNet's answer hung on what lay in memory."""
+    draw = np.random.default_rng(0).integers
+    picture = draw(0, 256, (*size, 3), np.uint8)
+    first = find_faces(picture, 0.001)
+    for side in (96, 20, 160):
+        find_faces(draw(0, 256, (side, 160, 3), np.uint8))
+        assert find_faces(picture, 0.001) == first
+    assert all(np.isfinite([*face.box, *np.ravel(face.landmarks), face.score]).all() for face in first)
+
+
+@pytest.mark.parametrize("place", [0, 3, 9, 14])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_no_number_is_no_face(monkeypatch, place, value):
+    good = np.array([10, 20, 30, 40, *range(10), 0.9], np.float32)
+    bad = good.copy()
+    bad[place] = value
+
+    class Detector:
+        setInputSize = setScoreThreshold = staticmethod(lambda given: None)
+
+        def detect(self, image):
+            return 1, self.rows
+
+    detector = Detector()
+    monkeypatch.setattr(faces, "_detector", lambda: detector)
+    detector.rows = np.stack([bad, good])
+    assert [face.box for face in find_faces(np.zeros((100, 100, 3), np.uint8))] == [(10, 20, 30, 40)]
+    detector.rows = bad[None]
+    assert find_faces(np.zeros((100, 100, 3), np.uint8)) == []
 
 
 def test_features_know_the_same_face_in_another_light_and_size(zidane):

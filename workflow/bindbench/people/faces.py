@@ -15,6 +15,9 @@ import numpy as np
 # Longest sides, in pixels, at which YuNet looks: it finds faces of about 10 to 300 pixels, so a large photograph is also
 # looked at small (a face that fills it) and, within reason, large (the people at the back).
 LONGEST_SIDES = (640, 1920)
+# YuNet's coarsest map has cells of 32 pixels. Where it is one cell wide or high, OpenCV 4.14's answer hangs on what it looked
+# at before (faces in noise, boxes of NaN), so that such a picture is padded to two cells.
+LEAST_SIDE = 64
 SAME_FACE = 0.3  # intersection over union above which two finds are one face
 
 
@@ -62,12 +65,16 @@ def face_features(image: np.ndarray, face: Face) -> np.ndarray:
 def _faces_at(image: np.ndarray, scale: float, min_score: float) -> list[Face]:
     height, width = (max(1, round(side * scale)) for side in image.shape[:2])
     small = image if scale == 1 else cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    # Black to the right and below, as YuNet itself pads to whole cells.
+    right, below = max(0, LEAST_SIDE - width), max(0, LEAST_SIDE - height)
+    padded = cv2.copyMakeBorder(small, 0, below, 0, right, cv2.BORDER_CONSTANT) if right or below else small
     detector = _detector()
-    detector.setInputSize((width, height))
+    detector.setInputSize((width + right, height + below))
     detector.setScoreThreshold(min_score)
-    _, rows = detector.detect(np.ascontiguousarray(small[..., ::-1]))
+    _, rows = detector.detect(np.ascontiguousarray(padded[..., ::-1]))
     if rows is None:
         return []
+    rows = rows[np.isfinite(rows).all(axis=1)]
     places = rows[:, :14].astype(float) * np.tile([image.shape[1] / width, image.shape[0] / height], 7)
     return [
         Face(tuple(place[:4].tolist()), tuple(map(tuple, place[4:].reshape(5, 2).tolist())), float(row[14]))
