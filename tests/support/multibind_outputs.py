@@ -56,7 +56,7 @@ from made_instances import make_instances
 from made_multibind import annotation_of_boxes, make_multibind
 from people_models import people_models_folder
 from photograph_instances import make_photographs
-from synthetic_people import random_evaluation
+from synthetic_people import picture_of, random_evaluation
 from tiny_instances import scene, write_instances
 
 MOST_PIXELS = 10**8
@@ -252,7 +252,8 @@ def _backgrounds(tables: tuple[Path, Path, Path], folder: Path) -> dict:
 def _annotation(tables: tuple[Path, Path, Path], folder: Path) -> str:
     """Colours and places of the made people, words of a skeleton, and the keys of the requests."""
     from bindbench.multibind.annotating import annotate_instances, annotation_request
-    from bindbench.multibind.measuring import Person, measured_annotation
+    from bindbench.multibind.measures.bodies import Person
+    from bindbench.multibind.measuring import measured_annotation
 
     annotate_instances(*tables, Annotation(), None, folder / "annotations.parquet")
     image, masks = scene(2, height=240, width=320)
@@ -456,7 +457,8 @@ def _poses() -> list:
 
 
 def _multibind_rates(folder: Path) -> str:
-    """Every table: thresholds from labels, the config, the defaults, and none; the page as it is shown."""
+    """Every table: thresholds from labels of two people, some of them stale, the config, the defaults, and none; the page."""
+    from bindbench.multibind.labels import write_agreement
     from bindbench.multibind.outcomes import write_outcomes
     from bindbench.multibind.rates import freeze_subjects
     from bindbench.multibind.tabulate import tabulate_multibind
@@ -467,8 +469,11 @@ def _multibind_rates(folder: Path) -> str:
     tables = (made.generators, *made.write(folder).values())
     keys = ("generator", "instance", "dimension", "row", "column")
     labels = [
-        {key: row[key] for key in keys} | {"label": row["delta"] > 0.1 * (number % 5) - 0.3}
-        for number, row in enumerate(made.similarities)
+        {key: row[key] for key in keys}
+        | {"label": row["delta"] > 0.1 * (number % 5) - 0.3, "by": by}
+        | {"sha256": picture_of(row["generator"], row["instance"] if number % 7 else "before")}
+        for by, step in (("Ada", 1), ("Bea", 3))
+        for number, row in enumerate(made.similarities[::step])
         if row["dimension"] == "face"
     ]
     write_table(LABELS, labels, folder / "labels.parquet")
@@ -481,7 +486,9 @@ def _multibind_rates(folder: Path) -> str:
         folder / f"{name}.parquet" for name in ("compared", "cut", "who", "patterns")
     )
     freeze_subjects(made.generators, tables[1], compared)
-    write_thresholds(*tables, folder / "labels.parquet", folder / "defaults.csv", settings, cutoffs)
+    generated = made.write_generated(folder)
+    write_thresholds(*tables, folder / "labels.parquet", generated, folder / "defaults.csv", settings, cutoffs)
+    write_agreement(folder / "labels.parquet", folder / "tables" / "multibind_agreement.csv")
     tabulate_multibind(*tables, compared, cutoffs, settings, folder / "tables")
     write_outcomes(*tables, compared, cutoffs, settings, subjects, images)
     rows = [_rows(THRESHOLDS, cutoffs), _rows(SUBJECT_OUTCOMES, subjects), _rows(IMAGE_PATTERNS, images)]

@@ -1,6 +1,7 @@
 """English that captions and sentences share: the indefinite article by pronunciation."""
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 import inflect
@@ -25,3 +26,8 @@ def article(phrase: str) -> str:
     if _VOWEL_NUMBER.match(first):
         return "an"
     return _engine().an(phrase).split(" ", 1)[0]
+
+
+def listed(words: Sequence[str]) -> str:
+    """One phrase of one or more: `red`, `red and blue`, `red, blue and green`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

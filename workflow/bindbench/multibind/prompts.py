@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from ..errors import UserError
 from ..files import write_json
+from ..language import listed
 from ..tables import read_table, write_table
 from .annotation import Annotation, Position, Relation, Subject, edits_of, preserved_words, sensitive_words
 from .tables import ANNOTATIONS, PROMPTS
@@ -137,7 +138,7 @@ def position_phrase(position: Position) -> str:
     # A box that covers nearly all of the width is nowhere in particular.
     place = "across most of" if right - left >= 75 else place
     edges = "edges" if len(position.cut_by) > 1 else "edge"
-    cut = f" and cut off by its {_joined(position.cut_by)} {edges}" if position.cut_by else ""
+    cut = f" and cut off by its {listed(position.cut_by)} {edges}" if position.cut_by else ""
     return (
         f"{place} the picture, from {left} to {right} percent of its width and from {top} to {bottom} percent of its height, "
         f"filling {_share(bottom - top)} of the height{cut}"
@@ -158,10 +159,6 @@ def _share(percent: int) -> str:
     return min(shares.items(), key=lambda entry: (abs(entry[0] - percent), entry[0]))[1]
 
 
-def _joined(words: tuple[str, ...]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def _relation(relation: Relation) -> str:
     detail = f", {relation.detail}" if relation.detail else ""
     return f"Subject {relation.first} is {relation.relation} Subject {relation.second}{detail}."
@@ -176,7 +173,7 @@ def _shared(annotation: Annotation) -> dict[str, dict[str, str]]:
         for field, template in templates.items():
             value = getattr(parts[heading], field)
             if value:
-                words = _joined(value) if isinstance(value, tuple) else value
+                words = listed(value) if isinstance(value, tuple) else value
                 sentences[heading][field] = template.format(value=words)
     one = len(annotation.background.colours) == 1
     if one:
