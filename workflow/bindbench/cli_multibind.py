@@ -100,10 +100,9 @@ def make_backgrounds(options) -> None:
 def annotate_instances(options) -> None:
     from .multibind.annotating import annotate_instances
 
-    attempts = {instance: len(digests) for instance, digests in _rejected(options, "annotation").items()}
     annotate_instances(
         *(options.selected, options.crops, _pictures(options.selected), options.config),
-        *(read_services(options.services), options.annotations, options.models, attempts),
+        *(read_services(options.services), options.annotations, options.models, _rejected(options, "annotation")),
     )
 
 

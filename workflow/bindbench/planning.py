@@ -116,9 +116,8 @@ def _multibind(plan: str, settings: Config) -> Iterator[Request]:
             instances, crops = (
                 read_table(table, path).to_pylist() for table, path in zip((SELECTED, CROPS), tables, strict=True)
             )
-            attempts = {instance: len(digests) for instance, digests in rejected_of(rejected, "annotation").items()}
-            subjects = subjects_of(instances, crops, tables[1])
-            yield from annotation_requests(instances, subjects, folder, multibind.annotation, attempts)
+            subjects, known = subjects_of(instances, crops, tables[1]), rejected_of(rejected, "annotation")
+            yield from annotation_requests(instances, subjects, folder, multibind.annotation, known)
 
 
 def _generators(plan: str, settings: Config) -> Iterator[Request]:

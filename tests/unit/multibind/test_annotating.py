@@ -16,25 +16,16 @@ from bindbench.errors import UserError
 from bindbench.multibind import annotating
 from bindbench.multibind.annotating import annotate_instances, annotation_requests, faces_of_masks, look_at, subjects_of
 from bindbench.multibind.annotation import Annotation
-from bindbench.multibind.measuring import (
-    COLOURS,
-    Body,
-    Person,
-    action_phrase,
-    arms_phrase,
-    body_phrase,
-    expression_phrase,
-    gaze_phrase,
-    head_phrase,
-    lab_of,
-    legs_phrase,
-    measured_annotation,
-    named_colours,
-)
+from bindbench.multibind.measures.bodies import Body, Person
+from bindbench.multibind.measures.colours import COLOURS, lab_of, named_colours
+from bindbench.multibind.measures.faces import expression_phrase, gaze_phrase, head_phrase
+from bindbench.multibind.measures.poses import action_phrase, arms_phrase, body_phrase, legs_phrase
+from bindbench.multibind.measuring import measured_annotation
 from bindbench.multibind.prompts import compile_prompt, lint_prompt
 from bindbench.multibind.tables import ANNOTATIONS, CROPS, SELECTED
 from bindbench.people.faces import Face
 from bindbench.people.masks import encode_mask
+from bindbench.people.poses import Pose
 from bindbench.services.costs import read_costs
 from bindbench.tables import read_table, write_table
 from hypothesis import assume, given, settings
@@ -112,9 +103,9 @@ class Instances:
         annotate_instances(self.selected, self.crops, self.folder, settings, services, self.out, **more)
         return {row["instance"]: row for row in read_table(ANNOTATIONS, self.out).to_pylist()}
 
-    def requests(self, settings: Settings, **attempts: int) -> list:
+    def requests(self, settings: Settings, **rejected: set[str]) -> list:
         subjects = subjects_of(self.instances, self.subjects, self.crops)
-        return list(annotation_requests(self.instances, subjects, self.folder, settings, attempts))
+        return list(annotation_requests(self.instances, subjects, self.folder, settings, rejected))
 
 
 # Bought ----------------------------------------------------------------------------------------------------------------
@@ -175,9 +166,17 @@ def bad_answers() -> dict[str, tuple[dict, dict]]:
         "broken_answer": ({}, {"text": json.dumps(answer())[:-20], "times": 9}),
         "broken_answer/slots": ({}, {"text": json.dumps(letters), "times": 9}),
         "broken_answer/sensitive field": ({}, {"text": json.dumps(answer(ethnicity="x")), "times": 9}),
-        "sensitive_words": ({}, {"text": json.dumps(answer(gaze="directed at her dark skin"))}),
-        "not_an_annotation": ({}, {"text": json.dumps(answer(action="looking at Subject B"))}),
+        "sensitive_words": ({}, {"text": json.dumps(answer(gaze="directed at her dark skin")), "times": 9}),
+        "not_an_annotation": ({}, {"text": json.dumps(answer(action="looking at Subject B")), "times": 9}),
+        "contradiction": (
+            {},
+            {"text": json.dumps(answer(action="standing", gaze="lowered while sitting")), "times": 9},
+        ),
     }
+
+
+# What our own rules find in an answer that fits the schema: asked for again under the next attempt.
+OUR_RULES = ("sensitive_words", "not_an_annotation", "contradiction")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -189,10 +188,11 @@ def test_a_bad_answer_is_a_problem_in_the_table_and_the_others_are_kept(problem,
     server.faults(*([fault] if fault else []))
     server.texts(*([text] if text else []))
     row = instances.annotate(METHODS[method], services)["one"]
-    assert row["annotation"] is None and row["problems"] == [problem.split("/")[0]]
+    assert (row["annotation"] is None) == (problem != "contradiction") and row["problems"] == [problem.split("/")[0]]
     assert "one: " in capsys.readouterr().err
     record = json.loads(instances.out.with_suffix(".json").read_text())
-    assert list(record["refused"]) == ["one"] and record["requests"] == 1
+    assert list(record["refused"]) == ["one"] and record["requests"] == (2 if problem in OUR_RULES else 1)
+    assert server.counts() == [1 if problem == "refused" else 2]
     server.texts({"text": json.dumps(answer())})
     both = Instances(tmp_path, "one", "two").annotate(METHODS[method], services)
     assert both["one"]["problems"] == row["problems"] and both["two"]["problems"] == []
@@ -204,12 +204,31 @@ def test_a_broken_answer_is_asked_for_again_and_the_next_good_one_counts(shop, t
     assert Instances(tmp_path, "one").annotate(METHODS["openai"], services)["one"]["problems"] == []
 
 
-def test_an_instance_that_is_annotated_again_is_another_request(shop, tmp_path):
+def test_an_answer_that_breaks_the_rules_is_asked_for_again_under_another_attempt_and_bought_once(shop, tmp_path):
     server, services = shop
     server.texts({"text": json.dumps(answer(action="looking at Subject B"))}, {"text": json.dumps(answer())})
     instances = Instances(tmp_path, "one")
-    assert instances.annotate(METHODS["openai"], services)["one"]["problems"] == ["not_an_annotation"]
-    assert instances.annotate(METHODS["openai"], services, attempts={"one": 1})["one"]["problems"] == []
+    row = instances.annotate(METHODS["openai"], services)["one"]
+    costs = read_costs([instances.out.with_suffix(".json")])
+    assert row["problems"] == [] and costs["requests"] == 2 and costs["refused"] == 0
+    assert instances.annotate(METHODS["openai"], services)["one"] == row and server.counts() == [2]
+    assert read_costs([instances.out.with_suffix(".json")]) == costs, "what the broken answer cost is told each time"
+    server.texts({"text": json.dumps(answer(action="waving"))})
+    rejected = {"one": {hashlib.sha256(row["annotation"].encode()).hexdigest()}}
+    again = instances.annotate(METHODS["openai"], services, rejected=rejected)["one"]
+    assert "waving" in again["annotation"] and again["problems"] == [] and server.counts() == [3]
+
+
+def test_the_same_answer_again_does_not_stand_for_a_rejected_one(shop, tmp_path):
+    server, services = shop
+    server.texts({"text": json.dumps(answer()), "times": 9})
+    instances = Instances(tmp_path, "one")
+    row = instances.annotate(METHODS["openai"], services)["one"]
+    rejected = {"one": {hashlib.sha256(row["annotation"].encode()).hexdigest()}}
+    again = instances.annotate(METHODS["openai"], services, rejected=rejected)["one"]
+    assert again == row | {"problems": ["rejected"]} and server.counts() == [3]
+    record = json.loads(instances.out.with_suffix(".json").read_text())
+    assert record["refused"] == {"one": "rejected: the same answer as one that was rejected"}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -222,7 +241,7 @@ def test_a_request_shows_the_target_and_the_crop_of_each_letter_in_order(method,
     assert text.index('{"image": 1}') < text.index('Subject B:"') < text.index('{"image": 2}')
     assert "Subject A: the box from 6 to 34 percent of the width" in text and "Never state or hint at names" in text
     assert ("max_completion_tokens" in text) == (method == "openai") and "temperature" not in request.body
-    again = instances.requests(METHODS[method], one=1)[0]
+    again = instances.requests(METHODS[method], one={"0"})[0]
     assert again.key != request.key and instances.requests(METHODS[method])[0].key == request.key
     warm = instances.requests(METHODS[method].model_copy(update={"temperature": 0.5}))[0]
     assert '"temperature": 0.5' in json.dumps(warm.body)
@@ -297,7 +316,7 @@ def test_joints_are_looked_for_in_the_box_then_around_the_face_and_only_the_pers
     def pose_of(model, picture):
         seen.append(picture)
         nose = noses[len(seen) - 1]
-        return nose and SimpleNamespace(landmarks=np.array([(*nose, 0.9)] * 33, np.float32))
+        return nose and Pose(np.array([(*nose, 0.9)] * 33, np.float32), np.ones((33, 3), np.float32), picture[..., 0])
 
     monkeypatch.setitem(sys.modules, "bindbench.people.poses", SimpleNamespace(pose_of=pose_of))
     image = np.full((HEIGHT, WIDTH, 3), 50, np.uint8)
@@ -305,14 +324,15 @@ def test_joints_are_looked_for_in_the_box_then_around_the_face_and_only_the_pers
     face = Face((50, 70, 20, 20), ((0, 0),) * 5, 0.9)
     alone = annotating._alone(image, masks, 0)
     assert (alone[masks[1]] == 128).all() and (alone[~masks[1]] == 50).all() and (image == 50).all()
-    found = annotating._joints(alone, BOXES["A"], face, object())
+    found = annotating._pose(alone, BOXES["A"], face, object())
     assert [picture.shape[:2] for picture in seen] == [(198, 108), (192, 140), (132, 120)]
-    assert found[0, :2].tolist() == [60, 80], "in pixels of the photograph"
+    assert found.landmarks[0, :2].tolist() == [60, 80], "in pixels of the photograph"
+    assert (found.world == 1).all(), "in metres from the hips"
     noses[2] = (2.0, 2.0)
     noses += [(2.0, 2.0)]
     seen.clear()
-    assert annotating._joints(alone, BOXES["A"], face, object()) is None and len(seen) == 4
-    assert annotating._joints(alone, BOXES["A"], face, None) is None
+    assert annotating._pose(alone, BOXES["A"], face, object()) is None and len(seen) == 4
+    assert annotating._pose(alone, BOXES["A"], face, None) is None
 
 
 def test_of_a_real_photograph_each_person_has_a_face_and_only_the_bearded_head_has_hair():
@@ -386,7 +406,12 @@ def test_a_person_who_stands_upright_and_faces_the_camera():
         ({"right_wrist": (140, 62)}, arms_phrase, "the right arm is hanging down from the shoulder and sharply bent"),
         ({"left_wrist": (142, 82), "right_wrist": (178, 82)}, arms_phrase, "folded in front of the body"),
         ({"left_elbow": (205, 60), "left_wrist": (230, 60)}, lambda b: action_phrase(b, LIMITS), "stretching the left arm out"),
-        ({"left_knee": (200, 118), "left_ankle": (200, 165)}, body_phrase, "apparently sitting"),
+        (
+            {"left_knee": (200, 118), "left_ankle": (200, 165), "right_knee": (180, 120), "right_ankle": (180, 165)},
+            body_phrase,
+            "apparently sitting, upright",
+        ),
+        ({"left_knee": (200, 118), "left_ankle": (200, 165)}, body_phrase, "down to the feet, upright"),
         ({"left_ankle": (215, 195)}, lambda b: action_phrase(b, LIMITS), "apparently taking a step"),
         ({"left_knee": (185, 150), "left_ankle": (160, 180)}, legs_phrase, "the left knee bent and the right knee nearly straight"),
         ({"left_shoulder": (140, 60), "right_shoulder": (180, 60)}, body_phrase, "turned away from the camera"),
@@ -398,12 +423,83 @@ def test_words_of_joints(moved, tell, words):
     assert words in tell(body(joints(**moved)))
 
 
+FORWARD, DOWN, BACK = np.array([0, 0, -1.0]), np.array([0, 1.0, 0]), np.array([0, 0, 1.0])
+STEP = (DOWN + 0.4 * FORWARD) / 1.077
+# Ways of the left thigh and shin, of the right ones, and of the trunk, of a person who faces the camera.
+POSES = {
+    "standing": (DOWN, DOWN, DOWN, DOWN, -DOWN),
+    "walking": (STEP, STEP, DOWN, DOWN, -DOWN),
+    "sitting": (FORWARD, DOWN, FORWARD, DOWN, -DOWN),
+    "kneeling": (DOWN, BACK, DOWN, BACK, -DOWN),
+    "kneeling on one knee": (FORWARD, DOWN, DOWN, BACK, -DOWN),
+    "squatting": (FORWARD + 0.4 * DOWN, DOWN + BACK, FORWARD + 0.4 * DOWN, DOWN + BACK, -DOWN),
+    "lying": (FORWARD, FORWARD, FORWARD, FORWARD, BACK),
+}
+
+
+def posed(pose: str, turn: float, distance_m: float = 3.0, *, in_space: bool = True) -> Body:
+    """A person of ordinary proportions in a pose, turned by so many degrees, as a camera at the height of the hips sees them."""
+    *legs, trunk = (way / np.linalg.norm(way) for way in POSES[pose])
+    places = {}
+    for side, (thigh, shin) in enumerate((legs[:2], legs[2:])):
+        out = np.array([1 - 2 * side, 0, 0])
+        hip, shoulder = 0.1 * out, 0.18 * out + 0.5 * trunk
+        knee = hip + 0.42 * thigh
+        places |= {11 + side: shoulder, 13 + side: shoulder - 0.3 * trunk, 15 + side: shoulder - 0.55 * trunk}
+        places |= {23 + side: hip, 25 + side: knee, 27 + side: knee + 0.42 * shin, 7 + side: 0.08 * out + 0.7 * trunk}
+    places[0] = 0.7 * trunk + 0.1 * FORWARD
+    angle = np.radians(turn)
+    around = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+    world, seen = np.zeros((33, 3), np.float32), np.zeros((33, 3), np.float32)
+    for number, place in places.items():
+        world[number] = around @ place
+        x, y, z = world[number]
+        seen[number] = (160 + 300 * x / (distance_m + z), 110 + 300 * y / (distance_m + z), 0.9)
+    low, high = (function(seen[seen[:, 2] > 0, :2], axis=0) for function in (np.min, np.max))
+    return body(seen, box=(*low, *(high - low)), world=world if in_space else None)
+
+
+@pytest.mark.parametrize("pose", POSES)
+@pytest.mark.parametrize("turn", [0, 30, 60, 90, 150, 180, 270])
+def test_a_posture_is_told_only_where_the_legs_show_it(pose, turn):
+    shown, words = body_phrase(posed(pose, turn)), {"standing", "sitting", "kneeling", "lying"}
+    told = words & set(shown.replace(",", "").split())
+    if pose in ("standing", "sitting", "kneeling"):
+        assert told == {pose}, shown
+    elif pose == "lying" and turn in (90, 270):
+        assert told == {"lying"} and "shoulders turned" not in shown
+        assert "hand" not in arms_phrase(posed(pose, turn)) and action_phrase(posed(pose, turn), LIMITS) is None
+    else:
+        assert told <= {"walking": {"standing"}, "lying": {"lying"}}.get(pose, set()), shown
+    assert ("apparently" in shown.split(",")[0]) == bool(told - {"standing"})
+    step = action_phrase(posed(pose, turn), LIMITS) or ""
+    assert "taking a step" not in step or pose == "walking"
+
+
+@UNHURRIED
+@given(st.sampled_from(sorted(POSES)), st.floats(0, 360), st.floats(1.8, 8))
+def test_a_flat_picture_of_joints_makes_nobody_stand_who_does_not(pose, turn, distance_m):
+    flat = posed(pose, turn, distance_m, in_space=False)
+    assert "standing" not in body_phrase(flat) or pose in ("standing", "walking")
+    assert "taking a step" not in (action_phrase(flat, LIMITS) or "") or pose in ("standing", "walking")
+
+
+def test_knees_and_elbows_bend_in_space_not_in_the_picture():
+    front = posed("sitting", 0)
+    assert legs_phrase(front).endswith("both knees strongly bent"), "in the picture thighs and shins lie in line"
+    world = np.zeros((33, 3), np.float32)
+    world[[11, 13, 15]] = [(0, 0, 0), (0, 0, -0.3), (0, 0.02, -0.55)]
+    forward = body(joints(left_elbow=(180, 62), left_wrist=(180, 64)), world=world)
+    assert "stretching the left arm out towards the camera" in action_phrase(forward, LIMITS)
+
+
 def test_hidden_joints_are_not_spoken_of():
     hidden = body(
         joints(left_elbow=None, left_wrist=None, left_knee=None, right_knee=None, left_ankle=None, right_ankle=None)
     )
     assert "left arm" not in arms_phrase(hidden) and legs_phrase(hidden) is None
     assert body_phrase(hidden).startswith("from the hips up")
+    assert body_phrase(body(joints(left_ankle=None, right_ankle=None))).startswith("down to the knees")
     below = body(
         joints(**dict.fromkeys(("left_knee", "right_knee", "left_ankle", "right_ankle"))), box=(110, 10, 100, 230)
     )
@@ -419,7 +515,7 @@ def test_hidden_joints_are_not_spoken_of():
         (face(turn=0.3), "turned slightly to the right of the picture"),
         (face(turn=-0.6), "turned to the left of the picture"),
         (face(turn=1.5), "turned far to the right of the picture"),
-        (face(drop=5), "turned straight to the camera and tilted slightly to the right"),
+        (face(drop=5), "turned straight to the camera and tilted slightly to the right of the picture"),
         (face(nod=0.9), "apparently lowered"),
         (face(nod=0.2), "apparently raised"),
     ],

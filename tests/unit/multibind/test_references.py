@@ -203,13 +203,21 @@ def test_a_refused_reference_is_noted_with_its_reason_and_the_others_are_made(ma
 # Rejected parts alone are made again ---------------------------------------------------------------------------------
 
 
-def test_a_rejected_reference_alone_is_bought_again(made, settings, server):
+def test_a_rejected_reference_alone_is_bought_again_and_the_same_answer_does_not_do(made, settings, server):
     first = run(made, GEMINI, settings)
     place = ("made-1", "B")
     rejected = {place: {first[place]["sha256"]}}
     second = run(made, GEMINI, settings, rejected=rejected)
-    assert len(server.seen()) == 5  # the same words: the fake server sees the same content, twice of one
-    assert server.counts() == [1, 1, 1, 1, 2]
+    assert (
+        len(server.seen()) == 5
+    )  # the same words: the fake server sees the same content, and answers with the same picture
+    assert server.counts() == [1, 1, 1, 1, 1 + settings.max_attempts_payload]
+    assert second[place]["sha256"] == first[place]["sha256"] and "rejected" in second[place]["problems"]
+    record = json.loads((made[0].parent / "references.json").read_text())
+    assert record["refused"] == {"made-1_B": "the same answer as one that was rejected"}
+    assert run(made, GEMINI, settings, rejected=rejected) == second and max(server.counts()) == 4, (
+        "nothing is bought twice"
+    )
     asked = {request.key for request in references_requests(*made, GEMINI)}
     again = {request.key for request in references_requests(*made, GEMINI, rejected)}
     assert len(again - asked) == 1

@@ -99,7 +99,10 @@ class Services(Section):
     )
     backoff_limit_s: float = Field(60.0, ge=0, description="Longest wait after a passing error without Retry-After.")
     max_attempts_payload: int = Field(
-        3, ge=1, description="How often an answer is bought in all when its payload is broken."
+        3,
+        ge=1,
+        description="How often an answer is bought in all when its payload is broken; the same again for one that reads well but "
+        "breaks the rules of an annotation, or repeats what a person rejected.",
     )
     batch_requests: int = Field(5000, ge=1, le=50000, description="Requests of one batch without images.")
     batch_images: int = Field(200, ge=1, le=50000, description="Requests of one batch that answers with images.")

@@ -34,7 +34,7 @@ VERSIONS = {
     "selection": 1,
     "references": 1,
     "backgrounds": 1,
-    "annotation": 1,
+    "annotation": 2,
     "prompts": 1,
     "instances": 1,
     "instance_sheet": 1,

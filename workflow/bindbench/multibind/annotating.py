@@ -3,8 +3,9 @@
     python -m bindbench annotate-instances --help
 
 The paid methods get the photograph, the crop of every subject and its box; the answer has to fit a schema that names exactly
-the instance's slots, and then the rules of annotation.py. An answer that breaks them is a problem in the table; its text
-stays in the services' store, where nothing is bought twice.
+the instance's slots, then the rules of annotation.py, and its prompt those of the linter. An answer that breaks them is asked
+for again under its next attempt, up to services.max_attempts_payload times; then the last one's fault is a problem in the table.
+Every answer stays in the services' store, where nothing is bought twice.
 """
 
 import io
@@ -13,6 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 
@@ -22,13 +24,15 @@ from PIL import Image
 from ..config.multibind_annotation import Annotation as Settings
 from ..config.services import Services
 from ..errors import UserError
-from ..files import progress, read_verified, write_json
+from ..files import progress, read_verified, sha256, write_json
 from ..paths import resolve
 from ..people.masks import BrokenMask, decode_mask
-from ..services.buying import answers
+from ..services.buying import Answer
 from ..services.requests import InputImage, Request
 from ..tables import read_table, write_table
-from .annotation import Annotation, BrokenAnnotation, Position, annotation_of, answer_schema, position_of
+from .annotation import BrokenAnnotation, Position, annotation_of, answer_schema, position_of
+from .prompts import compile_prompt, lint_prompt
+from .purchases import SAME_AS_REJECTED, bought_well, new_record
 from .tables import ANNOTATIONS, CROPS, SELECTED
 
 PROMPT = "resources/prompts/multibind/annotation.txt"
@@ -37,6 +41,8 @@ MARGIN = 0.1  # of a box's sides, that a person is looked at with
 # Else what is looked at, in face sizes from the middle of the face: to each side, and down. The upper edge is 1.6 above.
 REACHES = ((4.0, 11.0), (3.0, 5.0), (1.6, 4.0))
 ABOVE = 1.6
+
+Rejected = Mapping[str, set[str]]
 
 
 def annotate_instances(
@@ -47,22 +53,22 @@ def annotate_instances(
     services: Services | None,
     out: Path,
     models: Path | None = None,
-    attempts: Mapping[str, int] | None = None,
+    rejected: Rejected | None = None,
 ) -> None:
     """Writes the table ANNOTATIONS, and beside it NAME.json: what was bought, and what was refused with its reason.
 
     folder: where the files of both tables lie. services: of the paid methods. models: folder of the MediaPipe models
     (`build-people-models`) for the embedded method; without it there are no joints and blendshapes, and less is said.
-    attempts: of instances that are annotated again, how often they were before.
+    rejected: by instance, the SHA-256 of the annotations that people rejected; each one counts as an attempt of the paid methods.
     Raises UserError for a table or file that is missing or another one, and whatever services.buying.answers raises.
     """
     instances = read_table(SELECTED, selected).to_pylist()
     subjects = subjects_of(instances, read_table(CROPS, crops).to_pylist(), crops)
-    record = {"stage": STAGE, "requests": 0, "refused": {}, "cost_usd": 0.0, "tokens": {}}
+    record = new_record(STAGE)
     if settings.method == "embedded":
         rows = _measured(instances, subjects, folder, settings, models)
     else:
-        rows = _bought(instances, subjects, folder, settings, services, attempts or {}, record)
+        rows = _bought(instances, subjects, folder, settings, services, rejected or {}, record)
     write_json(out.with_suffix(".json"), record)
     write_table(ANNOTATIONS, rows, out)
 
@@ -89,18 +95,18 @@ def annotation_requests(
     subjects: Mapping[str, list[dict]],
     folder: Path,
     settings: Settings,
-    attempts: Mapping[str, int],
+    rejected: Rejected,
 ) -> Iterator[Request]:
-    """One request for each instance, in their order; what an estimate counts. subjects: see subjects_of."""
+    """The first request for each instance, in their order; what an estimate counts. subjects: see subjects_of."""
     for instance in instances:
         name = instance["instance"]
-        yield annotation_request(instance, subjects[name], folder, settings, attempts.get(name, 0))
+        yield annotation_request(instance, subjects[name], folder, settings, len(rejected.get(name, ())))
 
 
 def annotation_request(instance: dict, subjects: list[dict], folder: Path, settings: Settings, attempt: int) -> Request:
     """What is asked about an instance: the instruction, its target, then each crop behind its letter.
 
-    attempt: 0 at first, one more for each time that it is annotated again.
+    attempt: 0 at first, one more for each answer that a person rejected or that would not do.
     Raises UserError for a template that is missing or broken.
     """
     slots = tuple(row["slot"] for row in subjects)
@@ -162,51 +168,50 @@ def _bought(
     folder: Path,
     settings: Settings,
     services: Services | None,
-    attempts: Mapping[str, int],
+    rejected: Rejected,
     record: dict,
 ) -> list[dict]:
     """Rows of ANNOTATIONS. record: gets what was bought."""
     if services is None:
         raise UserError(f"annotation: the method {settings.method} needs the section services")
-    model = f"{settings.method}/{settings.model}"
-    asked: dict[str, tuple[Request, list[dict]]] = {}
-    for instance, request in zip(
-        instances, annotation_requests(instances, subjects, folder, settings, attempts), strict=True
-    ):
-        asked.setdefault(request.key, (request, []))[1].append(instance)
-    rows: dict[str, dict] = {}
-    requests = [request for request, _ in asked.values()]
-    for answer in progress(answers(requests, services), "annotations", total=len(requests), unit="photograph"):
-        record["requests"] += 1
-        record["cost_usd"] = round(record["cost_usd"] + answer.cost_usd, 6)
-        for kind, count in answer.tokens.items():
-            record["tokens"][kind] = record["tokens"].get(kind, 0) + count
-        for instance in asked[answer.request.key][1]:
-            name = instance["instance"]
-            positions = _positions(instance, subjects[name])
-            annotation, problem, detail = _judged(answer.accepted, answer.payload, answer.reason, positions)
-            if problem:
-                record["refused"][name] = f"{problem}: {detail}"
-                print(f"{name}: {problem}: {detail}", file=sys.stderr)
-            rows[name] = {
-                "instance": name,
-                "annotation": annotation and annotation.to_json(),
-                "model": model,
-                "problems": [problem] if problem else [],
-            }
-    return [rows[instance["instance"]] for instance in instances]
+    of_name = {instance["instance"]: instance for instance in instances}
+    kept: dict[str, tuple[str | None, list[str]]] = {}
+
+    def ask(name: str, attempt: int) -> Request:
+        attempt += len(rejected.get(name, ()))
+        return annotation_request(of_name[name], subjects[name], folder, settings, attempt)
+
+    def judge(name: str, answer: Answer) -> str:
+        text, problems, detail = _judged(answer.payload, _positions(of_name[name], subjects[name]))
+        if text and sha256(text) in rejected.get(name, ()):
+            problems, detail = ["rejected"], SAME_AS_REJECTED
+        # Of answers that all have faults, one that is an annotation is better than one that is none.
+        if not problems or text or not kept.get(name, (None,))[0]:
+            kept[name] = text, problems
+        return f"{problems[0]}: {detail}" if problems else ""
+
+    bought_well(of_name, ask, judge, services, record, "annotations", "photograph")
+    rows = []
+    for name in of_name:
+        text, problems = kept.get(name, (None, []))
+        if reason := record["refused"].get(name):
+            print(f"{name}: {reason}", file=sys.stderr)
+            if name not in kept:
+                problems = ["broken_answer" if reason.startswith("broken ") else "refused"]
+        model = f"{settings.method}/{settings.model}"
+        rows.append({"instance": name, "annotation": text, "model": model, "problems": problems})
+    return rows
 
 
-def _judged(
-    accepted: bool, payload: bytes, reason: str, positions: dict[str, Position]
-) -> tuple[Annotation | None, str, str]:
-    """An annotation, or a short name of what is wrong with the answer and the detail."""
-    if not accepted:
-        return None, "broken_answer" if reason.startswith("broken ") else "refused", reason
+def _judged(payload: bytes, positions: dict[str, Position]) -> tuple[str | None, list[str], str]:
+    """The annotation's JSON text, short names of what is wrong with the answer or with its prompt, and the first one's detail."""
     try:
-        return annotation_of(json.loads(payload), positions), "", ""
+        annotation = annotation_of(json.loads(payload), positions)
     except BrokenAnnotation as error:
-        return None, error.problem, str(error)
+        return None, [error.problem], str(error)
+    problems = lint_prompt(compile_prompt(annotation), annotation)
+    names = list(dict.fromkeys(problem.split(":", 1)[0] for problem in problems))
+    return annotation.to_json(), names, problems[0].partition(": ")[2] if problems else ""
 
 
 def _positions(instance: dict, subjects: list[dict]) -> dict[str, Position]:
@@ -264,18 +269,19 @@ def _target(instance: dict, folder: Path) -> np.ndarray:
 
 
 def look_at(image: np.ndarray, subjects: list[dict], settings: Settings, pose_model, face_model) -> list:
-    """Mask, face, joints and blendshapes of every subject (rows of CROPS), as measuring.Person.
+    """Mask, face, joints and blendshapes of every subject (rows of CROPS), as measures.bodies.Person.
 
     pose_model, face_model: of people.poses, or None. Raises UserError for a broken mask.
     """
     from ..people.faces import find_faces
-    from .measuring import Person
+    from .measures.bodies import Person
 
     height, width = image.shape[:2]
     faces = find_faces(image, settings.measures.face_score)
     masks = [_mask(row, height, width) for row in subjects]
     people = []
     for number, (row, mask, face) in enumerate(zip(subjects, masks, faces_of_masks(faces, masks), strict=True)):
+        pose = _pose(_alone(image, masks, number), row["box"], face, pose_model)
         people.append(
             Person(
                 row["slot"],
@@ -283,7 +289,8 @@ def look_at(image: np.ndarray, subjects: list[dict], settings: Settings, pose_mo
                 mask,
                 face_box=face and face.box,
                 face=None if face is None else np.array(face.landmarks, float),
-                joints=_joints(_alone(image, masks, number), row["box"], face, pose_model),
+                joints=None if pose is None else pose.landmarks,
+                world=None if pose is None else pose.world,
                 blendshapes=_blendshapes(image, face, face_model),
             )
         )
@@ -336,8 +343,8 @@ def _alone(image: np.ndarray, masks: list[np.ndarray], number: int) -> np.ndarra
     return alone
 
 
-def _joints(image: np.ndarray, box: list[float], face, pose_model) -> np.ndarray | None:
-    """(33, 3) x, y and visibility in pixels of the photograph; None where MediaPipe sees nobody or somebody else.
+def _pose(image: np.ndarray, box: list[float], face, pose_model):
+    """people.poses.Pose with its landmarks in pixels of the photograph; None where MediaPipe sees nobody or somebody else.
 
     It is shown the box, then parts around the face.
     """
@@ -350,7 +357,7 @@ def _joints(image: np.ndarray, box: list[float], face, pose_model) -> np.ndarray
         if pose is not None:
             joints = pose.landmarks + np.array([left, top, 0], np.float32)
             if _is_theirs(joints, box, face):
-                return joints
+                return replace(pose, landmarks=joints)
     return None
 
 

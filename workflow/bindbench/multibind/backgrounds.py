@@ -34,19 +34,18 @@ from .pictures import (
     OPENAI_SIZES,
     REMEDY,
     Notes,
-    bought,
     decoded,
     gemini_edit,
     in_processes,
     keep,
     key_of,
     mask_of,
-    new_record,
     openai_edit,
     png_of,
     prompt_of,
     target_of,
 )
+from .purchases import SAME_AS_REJECTED, bought_well, new_record
 from .tables import BACKGROUNDS, CROPS, PHOTOGRAPHS, SELECTED
 
 PROMPT = "resources/prompts/multibind/background.txt"
@@ -409,17 +408,20 @@ def _bought(
     """The paid backgrounds by instance: values of Notes; a refused one is in the record instead."""
     of_name = {instance["instance"]: instance for instance in instances}
     inputs = _inputs(instances, subjects, folder, settings, notes, threads)
-    requests = {}
-    for name, values in inputs.items():
-        images = tuple(InputImage(str((notes.folder / value["file"]).resolve()), value["sha256"]) for value in values)
-        requests[name] = background_request(of_name[name], images, settings, len(rejected.get(name, ())))
     made = {}
-    for name, answer in bought(requests, services, record):
-        value = _kept(of_name[name], answer, settings, notes, version) if answer.accepted else None
-        if value:
-            made[name] = value
-        elif answer.accepted:
-            record["refused"][name] = "its pixels do not decode"
+
+    def ask(name: str, attempt: int) -> Request:
+        images = tuple(InputImage(str((notes.folder / it["file"]).resolve()), it["sha256"]) for it in inputs[name])
+        return background_request(of_name[name], images, settings, len(rejected.get(name, ())) + attempt)
+
+    def judge(name: str, answer: Answer) -> str:
+        value = _kept(of_name[name], answer, settings, notes, version)
+        if value is None:
+            return "its pixels do not decode"
+        made[name] = value
+        return SAME_AS_REJECTED if value["sha256"] in rejected.get(name, ()) else ""
+
+    bought_well(inputs, ask, judge, services, record)
     return made
 
 

@@ -7,7 +7,7 @@ confirm. What was bought lies in the services' store and is never asked for agai
 
 import json
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -16,13 +16,10 @@ from string import Template
 import cv2
 import numpy as np
 
-from ..config.services import Services
 from ..errors import UserError
 from ..files import canonical_json, progress, read_verified, room_for, sha256, write_bytes, written_whole
 from ..paths import resolve
 from ..people.masks import BrokenMask, decode_mask
-from ..services.buying import Answer, answers
-from ..services.requests import Request
 
 REMEDY = "delete the table beside it and run snakemake again"
 # GPT-Image makes these sizes, whatever its version.
@@ -170,32 +167,7 @@ def mask_of(subject: dict, instance: dict) -> np.ndarray:
         raise UserError(f"crops: {subject['instance']}, slot {subject['slot']}: {error}; {REMEDY}") from None
 
 
-# Buying --------------------------------------------------------------------------------------------------------------
-
-
-def new_record(stage: str) -> dict:
-    """What was bought, to be written beside the table; see services.costs."""
-    return {"stage": stage, "requests": 0, "refused": {}, "cost_usd": 0.0, "tokens": {}}
-
-
-def bought(requests: Mapping[str, Request], services: Services, record: dict) -> Iterator[tuple[str, Answer]]:
-    """Name and answer of each request as they come; the record learns what they cost and which were refused.
-
-    A refused one is yielded too. Raises UserError when the budget, the key or the service stops the run.
-    """
-    names: dict[str, list[str]] = {}
-    for name, request in requests.items():
-        names.setdefault(request.key, []).append(name)  # equal requests share an answer
-    single = {request.key: request for request in requests.values()}
-    record["requests"] = len(single)
-    for answer in progress(answers(single.values(), services), "bought", len(single), "image"):
-        record["cost_usd"] = round(record["cost_usd"] + answer.cost_usd, 6)
-        for kind, count in answer.tokens.items():
-            record["tokens"][kind] = record["tokens"].get(kind, 0) + count
-        for name in names[answer.request.key]:
-            if not answer.accepted:
-                record["refused"][name] = answer.reason
-            yield name, answer
+# Asking --------------------------------------------------------------------------------------------------------------
 
 
 def prompt_of(path: str, **fields) -> str:

@@ -26,19 +26,18 @@ from .annotation import EDIT_SET, PRESERVE_SET
 from .pictures import (
     REMEDY,
     Notes,
-    bought,
     decoded,
     gemini_edit,
     in_processes,
     keep,
     key_of,
     mask_of,
-    new_record,
     openai_edit,
     png_of,
     prompt_of,
     target_of,
 )
+from .purchases import SAME_AS_REJECTED, bought_well, new_record
 from .tables import CROPS, REFERENCES, SELECTED
 
 PROMPT = "resources/prompts/multibind/reference.txt"
@@ -285,17 +284,21 @@ def _bought(
     """The paid references by instance and slot: values of Notes; a refused one is in the record instead."""
     inputs = _pictures(instances, subjects, folder, settings, notes, version, threads, "input")
     places = {f"{instance}_{slot}": (instance, slot) for instance, slot in inputs}
-    requests = {}
-    for name, place in places.items():
-        picture = InputImage(str((notes.folder / inputs[place]["file"]).resolve()), inputs[place]["sha256"])
-        requests[name] = reference_request(picture, settings, len(rejected.get(place, ())))
     made = {}
-    for name, answer in bought(requests, services, record):
-        value = _kept(name, answer, settings, notes, version) if answer.accepted else None
-        if value:
-            made[places[name]] = value
-        elif answer.accepted:
-            record["refused"][name] = "its pixels do not decode"
+
+    def ask(name: str, attempt: int) -> Request:
+        place = places[name]
+        picture = InputImage(str((notes.folder / inputs[place]["file"]).resolve()), inputs[place]["sha256"])
+        return reference_request(picture, settings, len(rejected.get(place, ())) + attempt)
+
+    def judge(name: str, answer: Answer) -> str:
+        value = _kept(name, answer, settings, notes, version)
+        if value is None:
+            return "its pixels do not decode"
+        made[places[name]] = value
+        return SAME_AS_REJECTED if value["sha256"] in rejected.get(places[name], ()) else ""
+
+    bought_well(places, ask, judge, services, record)
     return made
 
 

@@ -22,7 +22,8 @@ from ...people.photographs import Unreadable, changes_of, read_photograph
 from ...services.requests import InputImage, Request
 from ...tables import write_table
 from ..generated_tables import GENERATED
-from ..pictures import Notes, bought, in_processes, keep, key_of, new_record, png_of
+from ..pictures import Notes, in_processes, keep, key_of, png_of
+from ..purchases import bought, new_record
 from . import folder as ready
 from . import registry
 from .collage import NothingToPaste
