@@ -106,6 +106,7 @@ rule tabulate_multibind:
         similarities=of_generators("similarities"),
         labels=scoring_labels(),
         defaults=escaped(resolve(settings.multibind.scoring.default_thresholds)),
+        generated=of_generators("generated"),
         costs=[path.replace(".parquet", ".json") for path in of_generators("generated")],
     output:
         table=report(
@@ -126,6 +127,7 @@ rule tabulate_multibind:
         undiagnosable="<results>/multibind_undiagnosable.csv",
         thresholds="<results>/multibind_thresholds.csv",
         compared="<results>/multibind/compared_subjects.parquet",
+        agreement="<results>/multibind_agreement.csv",
         cutoffs="<results>/multibind/thresholds.parquet",
         subject_outcomes="<results>/multibind/subject_outcomes.parquet",
         image_patterns="<results>/multibind/image_patterns.parquet",
@@ -150,7 +152,8 @@ rule tabulate_multibind:
     shell:
         "python -m bindbench tabulate-multibind --generators {params.generators:q} --matched {input.matched:q}"
         " --validity {input.validity:q} --similarities {input.similarities:q} --labels {input.labels:q}"
-        " --defaults {input.defaults:q} --costs {input.costs:q} --table {output.table:q} --compared {output.compared:q}"
+        " --generated {input.generated:q} --defaults {input.defaults:q} --costs {input.costs:q}"
+        " --table {output.table:q} --compared {output.compared:q}"
         " --cutoffs {output.cutoffs:q} --subject-outcomes {output.subject_outcomes:q}"
         " --image-patterns {output.image_patterns:q} --manifest {output.manifest:q} --behind {params.behind:q}"
         " --config {params.config:q} 2> {log:q}"

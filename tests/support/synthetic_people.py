@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from bindbench.files import sha256
 from bindbench.multibind.evaluation_tables import SIMILARITIES, SLOTS_MATCHED, VALIDITY
+from bindbench.multibind.generated_tables import GENERATED
 from bindbench.multibind.tables import SLOTS
 from bindbench.tables import write_table
 
@@ -108,6 +110,23 @@ class MadeEvaluation:
             for path, part in zip(paths[name], parts, strict=True):
                 write_table(table, part, path)
         return paths
+
+
+    def write_generated(self, folder: Path, again: tuple[str, ...] = ()) -> list[Path]:
+        """The table of the pictures; again: generators whose pictures are others than those of `picture_of`."""
+        rows = [
+            {"generator": generator, "instance": instance, "file": "-", "width": 1, "height": 1, "model": "made"}
+            | {"sha256": sha256("again") if generator in again else picture_of(generator, instance)}
+            | {"settings": "{}", "changes": [], "problem": None}
+            for generator, instance in dict.fromkeys((row["generator"], row["instance"]) for row in self.slots)
+        ]
+        write_table(GENERATED, rows, folder / "generated.parquet")
+        return [folder / "generated.parquet"]
+
+
+def picture_of(generator: str, instance: str) -> str:
+    """SHA-256 of a picture that there is not."""
+    return sha256(f"{generator} {instance}")
 
 
 def random_evaluation(

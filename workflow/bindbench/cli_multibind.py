@@ -175,6 +175,7 @@ def tabulate_multibind(options) -> None:
     from .files import write_json
     from .manifest import made_with
     from .multibind.outcomes import write_outcomes
+    from .multibind.labels import write_agreement
     from .multibind.rates import freeze_subjects
     from .multibind.tabulate import tabulate_multibind
     from .multibind.thresholds import write_thresholds
@@ -183,7 +184,8 @@ def tabulate_multibind(options) -> None:
     tables = options.generators, options.matched, options.validity, options.similarities
     freeze_subjects(options.generators, options.matched, options.compared)
     labels = options.labels[0] if options.labels else None
-    write_thresholds(*tables, labels, options.defaults, options.config, options.cutoffs)
+    write_thresholds(*tables, labels, options.generated, options.defaults, options.config, options.cutoffs)
+    write_agreement(labels, options.table.parent / "multibind_agreement.csv")
     tabulate_multibind(*tables, options.compared, options.cutoffs, options.config, options.table.parent)
     outputs = options.subject_outcomes, options.image_patterns
     write_outcomes(*tables, options.compared, options.cutoffs, options.config, *outputs)
@@ -414,3 +416,4 @@ MULTIBIND = [
         review_instances,
     ),
 ]
+            paths("--generated", "tables of generated images: labels belong to their bytes"),

@@ -20,7 +20,7 @@ def outcomes_of(made: MadeEvaluation, folder: Path, values=(SELF, CONFUSION)) ->
     freeze_subjects(made.generators, paths["matched"], folder / "compared.parquet")
     rows = [
         {"dimension": "face", "kind": kind, "threshold": value, "source": "default", "calibrated": False}
-        | {"labels": 0, "positive": 0, "unused": 0}
+        | {"labels": 0, "positive": 0, "unused": 0, "stale": 0}
         for kind, value in zip(("self", "confusion"), values, strict=True)
     ]
     write_table(THRESHOLDS, rows, folder / "thresholds.parquet")

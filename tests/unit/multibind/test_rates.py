@@ -48,7 +48,7 @@ def write_thresholds(path: Path, of: dict[str, tuple[float | None, float | None]
     rows = [
         {
             **{"dimension": dimension, "kind": kind, "threshold": value, "source": "default", "calibrated": False},
-            **{"labels": 0, "positive": 0, "unused": 0, "made_with": "test"},
+            **{"labels": 0, "positive": 0, "unused": 0, "stale": 0, "made_with": "test"},
             "reason": None if value is not None else "no labels",
         }
         | changes
@@ -363,6 +363,14 @@ def test_thresholds_that_are_not_from_labels_are_marked(tmp_path):
     row = row_of(folder, "swap", dimension="any")
     assert (row["thresholds"], row_of(folder, "swap")["thresholds"]) == ("calibrated", "calibrated")
     assert "uncalibrated</span>" not in (folder / "multibind_table.html").read_text()
+    cutoffs = {"face": (SELF, CONFUSION)}
+    write_thresholds(tmp_path / "thresholds.parquet", cutoffs, source="labels", calibrated=True, stale=3)
+    tabulate_multibind(
+        made.generators, *paths.values(), tmp_path / "compared.parquet", tmp_path / "thresholds.parquet", FACE, folder
+    )
+    told = "labels; 6 labels of pictures that were generated again since are not used"
+    assert row_of(folder, "swap")["thresholds_from"] == told
+    assert f"calibrated ({told})" in (folder / "multibind_table.html").read_text()
 
 
 def test_near_identical_people_are_counted_and_listed(tmp_path):

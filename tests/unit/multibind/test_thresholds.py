@@ -31,7 +31,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from sklearn.metrics import f1_score as peer_f1
-from synthetic_people import MadeEvaluation
+from synthetic_people import MadeEvaluation, picture_of
 
 FACE = Scoring(dimensions=("face",), bootstrap_rounds=100)
 DEFAULTS = resolve(Scoring().default_thresholds)
@@ -155,6 +155,7 @@ def label(generator: str, instance: str, row: str, column: str, value: bool, dim
     return {
         **{"generator": generator, "instance": instance, "dimension": dimension},
         **{"row": row, "column": column, "label": value, "by": "somebody"},
+        "sha256": picture_of(generator, instance),
     }
 
 
@@ -225,7 +226,9 @@ def test_label_of_an_unknown_slot_is_one_line(tmp_path):
         judged_labels(labels_table([label("good", "instance-0", "A", "E", True)]), evaluation, "face", "confusion")
 
 
-def thresholds_of(made: MadeEvaluation, folder: Path, labels: list[dict] | None, scoring: Scoring) -> dict:
+def thresholds_of(
+    made: MadeEvaluation, folder: Path, labels: list[dict] | None, scoring: Scoring, again: tuple[str, ...] = ()
+) -> dict:
     paths = made.write(folder)
     if labels is not None:
         write_table(LABELS, labels, folder / "labels.parquet")
@@ -233,6 +236,7 @@ def thresholds_of(made: MadeEvaluation, folder: Path, labels: list[dict] | None,
         made.generators,
         *paths.values(),
         None if labels is None else folder / "labels.parquet",
+        made.write_generated(folder, again),
         DEFAULTS,
         scoring,
         folder / "thresholds.parquet",
@@ -258,7 +262,8 @@ def test_dimension_without_labels_and_default_is_left_out_with_the_reason(tmp_pa
     defaults = tmp_path / "defaults.csv"
     defaults.write_text("dimension,self,confusion,procedure,made_with\nface,-0.4,,none yet,\n")
     made = made_instances()
-    write_thresholds(made.generators, *made.write(tmp_path).values(), None, defaults, BOTH, tmp_path / "t.parquet")
+    tables = made.generators, *made.write(tmp_path).values()
+    write_thresholds(*tables, None, made.write_generated(tmp_path), defaults, BOTH, tmp_path / "t.parquet")
     rows = {(r["dimension"], r["kind"]): r for r in read_table(THRESHOLDS, tmp_path / "t.parquet").to_pylist()}
     assert rows["face", "self"]["threshold"] == -0.4
     for place in (("face", "confusion"), ("pose", "self"), ("pose", "confusion")):
@@ -284,6 +289,26 @@ def test_labels_of_one_dimension_leave_the_defaults_of_others(tmp_path):
             made.fault(generator, f"instance-{number}", who, dimensions=("face", "appearance"))
     rows = thresholds_of(made, tmp_path, true_labels("appearance"), scoring)
     assert [rows[d, "self"]["source"] for d in ("face", "appearance")] == ["default", "labels"]
+
+
+def test_labels_of_pictures_that_were_generated_again_are_counted_and_not_used(tmp_path, capsys):
+    wrong = [row | {"label": not row["label"]} for row in true_labels() if row["generator"] == "bad"]
+    good = [row for row in true_labels() if row["generator"] == "good"] + [label("bad", "instance-0", "A", "A", False)]
+    good += [label("bad", "instance-0", "A", "B", True)]
+    old = [row | {"sha256": picture_of(row["generator"], "as it was")} for row in wrong]
+    rows = thresholds_of(made_instances(), tmp_path, good + old, BOTH)
+    for kind in ("self", "confusion"):
+        row = rows["face", kind]
+        assert (row["calibrated"], row["f1"], row["labels"], row["unused"], row["stale"]) == (True, 1.0, 7, 0, 6)
+        assert rows["pose", kind]["stale"] == 0
+    assert "labels.parquet: 12 labels are of pictures that were generated again since" in capsys.readouterr().err
+    assert len(read_table(LABELS, tmp_path / "labels.parquet")) == 26  # nothing was deleted
+
+
+def test_a_dimension_whose_labels_are_all_stale_has_its_defaults_and_is_uncalibrated(tmp_path):
+    rows = thresholds_of(made_instances(), tmp_path, true_labels(), BOTH, again=("good", "bad"))
+    row = rows["face", "self"]
+    assert (row["source"], row["calibrated"], row["labels"], row["stale"]) == ("default", False, 0, 12)
 
 
 def test_threshold_of_the_config_goes_before_labels_and_is_uncalibrated(tmp_path):
@@ -459,5 +484,6 @@ def test_broken_labels_are_to_be_mended_not_deleted(tmp_path):
         with pytest.raises(
             UserError, match=r"labels\.parquet: .*; mend it, or set multibind\.scoring\.labels"
         ) as error:
-            write_thresholds(*tables, labels, tmp_path / "none.csv", Scoring(dimensions=("face",)), output)
+            generated = made.write_generated(tmp_path)
+            write_thresholds(*tables, labels, generated, tmp_path / "none.csv", Scoring(dimensions=("face",)), output)
         assert "delete" not in str(error.value)

@@ -62,7 +62,7 @@ ANY_COLUMN = ""  # of a label that says only whether a crop is confused with any
 
 LABELS = Table(
     "multibind/labels",
-    ("generator", "instance", "dimension", "row", "column"),
+    ("generator", "instance", "dimension", "row", "column", "by", "sha256"),
     (
         _GENERATOR,
         _INSTANCE,
@@ -70,7 +70,8 @@ LABELS = Table(
         Column("row", pa.string(), "slot of the generated crop that was judged"),
         Column("column", pa.string(), "slot of the real crop beside it; empty: any other than its own"),
         Column("label", pa.bool_(), "column = row: is consistent with it; another column: is confused with it"),
-        Column("by", pa.string(), "who judged it", optional=True),
+        Column("by", pa.string(), "who judged it"),
+        Column("sha256", pa.string(), "of the generated picture that was judged: labels belong to bytes"),
     ),
 )
 
@@ -117,6 +118,7 @@ THRESHOLDS = Table(
         Column("labels", pa.int32(), "used"),
         Column("positive", pa.int32(), "of them"),
         Column("unused", pa.int32(), "labels of crops that have no valid similarity"),
+        Column("stale", pa.int32(), "labels of pictures that were generated again since, not used either"),
         Column(
             "labelled",
             pa.string(),

@@ -35,6 +35,7 @@ from .rates import (
 from .rates_page import rates_page
 from .similarity_arrays import Evaluation, read_compared, read_evaluation
 from .tables import SLOTS
+from .thresholds import GENERATED_AGAIN
 
 ENDS = ("", "_low", "_high")
 SCALES = (1, 1 / math.log(2))  # of the shift: nats, and normalised by its largest value
@@ -105,14 +106,15 @@ def _calibration(rows: list[dict], specialist: str) -> tuple[str, str]:
     without = [row["reason"] or "no threshold" for row in rows if row["threshold"] is None]
     if without or len(rows) < len(THRESHOLD_KINDS):
         return "none", (without or ["no threshold"])[0]
+    stale = sum(row["stale"] for row in rows)
+    unused = f"; {stale} labels of {GENERATED_AGAIN} are not used" if stale else ""
     if all(row["calibrated"] for row in rows):
-        return "calibrated", "labels"
+        return "calibrated", f"labels{unused}"
     sources = list(dict.fromkeys(row["source"] for row in rows))
     # A threshold is in the unit of its specialist's similarities: that of another one is a guess, which must be seen.
     foreign = sorted({row["made_with"] for row in rows if row["made_with"]} - {specialist})
-    return "uncalibrated", " and ".join(sources) + (
-        f", made with another specialist, {', '.join(foreign)}" if foreign else ""
-    )
+    made_with = f", made with another specialist, {', '.join(foreign)}" if foreign else ""
+    return "uncalibrated", " and ".join(sources) + made_with + unused
 
 
 def rate_rows(

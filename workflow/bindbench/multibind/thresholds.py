@@ -1,14 +1,16 @@
 """From when on a subject is consistent, and from when on it is confused (MultiBind, section 3.4).
 
 Both thresholds of a dimension maximise F1 between delta and the labels of people, over all generators together (M-5). With
-them come F1 on instances that had no part in the choice, and bootstrap intervals over instances (M-6). Where there are no
-labels, defaults stand in; how each was found is in its file, and every table says that they are uncalibrated.
+them come F1 on instances that had no part in the choice, and bootstrap intervals over instances (M-6). Each label counts, also
+where several people judged the same. Where there are no labels, defaults stand in; how each was found is in its file, and every
+table says that they are uncalibrated.
 `default_thresholds` finds such in the same way from images with faults on purpose, in which it is known who is in which slot.
 
 Choices M-1 to M-21 are those of papers.md A.2.2.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,10 +25,12 @@ from ..statistics import draw_counts, random_generator
 from ..tables import read_table, write_table
 from .confusion import mean_deltas
 from .evaluation_tables import ANY_COLUMN, KNOWN_FAULTS, LABELS, THRESHOLD_KINDS, THRESHOLDS
+from .labels import Pair, read_labels, split_labels
 from .similarity_arrays import Evaluation, places_of, read_evaluation
 from .tables import SLOTS
 
 DEFAULT_COLUMNS = ("dimension", "self", "confusion", "procedure", "made_with")
+GENERATED_AGAIN = "pictures that were generated again since"
 PROCEDURE = "best F1 on images with known faults (default_thresholds)"
 
 
@@ -210,21 +214,21 @@ def write_thresholds(
     validity: Sequence[Path],
     similarities: Sequence[Path],
     labels: Path | None,
+    generated: Sequence[Path],
     defaults: Path,
     settings: Scoring,
     output: Path,
 ) -> None:
     """Writes THRESHOLDS: of each dimension from the config, else from labels of it, else from the defaults.
 
-    labels: table LABELS. defaults: CSV, see read_defaults. Raises UserError for tables that are broken or of other slots.
+    labels: table LABELS. generated: tables GENERATED; labels of pictures that are no longer theirs are counted, not used.
+    defaults: CSV, see read_defaults. Raises UserError for tables that are broken or of other slots.
     """
     evaluation = read_evaluation(generators, settings.dimensions, matched, validity, similarities)
-    try:
-        data = read_table(LABELS, labels) if labels else pa.Table.from_pylist([], LABELS.schema)
-    except UserError as error:
-        # The work of people: nothing makes it again.
-        reason = str(error).removesuffix("; delete it and run again").removesuffix("; run snakemake to make it")
-        raise UserError(f"{reason}; mend it, or set multibind.scoring.labels to null") from None
+    data = read_labels(labels) if labels else pa.Table.from_pylist([], LABELS.schema)
+    data, stale = split_labels(data, generated)
+    if stale:
+        print(f"{labels}: {stale.total()} labels are of {GENERATED_AGAIN}; they stay there unused", file=sys.stderr)
     labelled = set(data["dimension"].to_pylist())
     known = read_defaults(defaults)
     rows = []
@@ -240,6 +244,7 @@ def write_thresholds(
             row if value is None else _row_without_labels(dimension, row["kind"], value, "config")
             for row, value in zip(made, values, strict=True)
         ]
+    rows = [row | {"stale": stale[row["dimension"], row["kind"]]} for row in rows]
     write_table(THRESHOLDS, rows, output)
 
 
@@ -311,7 +316,7 @@ def default_thresholds(
 
 
 def labels_of_faults(faults: pa.Table, evaluation: Evaluation, limit: float) -> pa.Table:
-    """LABELS that follow from the faults, for every valid pair of a slot that shows one person.
+    """Labels that follow from the faults, for every valid pair of a slot that shows one person: LABELS without its last columns.
 
     A crop is consistent when it shows its own person, confused with j when it shows j, and neither when it is degraded.
     Pairs of real people who are more similar than `limit` say nothing about confusion and are left out (M-21).
@@ -335,8 +340,8 @@ def labels_of_faults(faults: pa.Table, evaluation: Evaluation, limit: float) -> 
                     continue
                 label = not fault["degraded"] and fault["shows"] == SLOTS[column]
                 row = {"generator": fault["generator"], "instance": fault["instance"], "dimension": dimension}
-                rows.append(row | {"row": fault["slot"], "column": SLOTS[column], "label": label, "by": "known fault"})
-    return pa.Table.from_pylist(rows, LABELS.schema)
+                rows.append(row | {"row": fault["slot"], "column": SLOTS[column], "label": label})
+    return pa.Table.from_pylist(rows, pa.schema([LABELS.schema.field(name) for name in (*Pair._fields, "label")]))
 
 
 def _specialist(evaluation: Evaluation, dimension: str) -> str:

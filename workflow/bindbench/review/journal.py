@@ -5,9 +5,9 @@ to the bytes: the latest line of an id and SHA-256 counts, and what was made aga
 deleted; undo appends the earlier verdict again. A line is on disk before anyone is told that it is saved. Any number of
 pages, people and programs may append at once.
 
-A line: the id, under the name that the journal's `key` gives (scene, or part), sha256, verdict (accepted, rejected, open),
-reason, by, time (UTC) and press, the id that all lines of one press share. An undo names the press that it undoes; a model's
-line has the verdict open and names what it proposes.
+A line: the id, under the name that the journal's `key` gives (scene, part or label), sha256, verdict (accepted, rejected, open;
+or what else the journal has for verdicts), reason, by, time (UTC) and press, the id that all lines of one press share. An undo
+names the press that it undoes; a model's line has the verdict open and names what it proposes.
 """
 
 import fcntl
@@ -43,8 +43,8 @@ def read_journal(path: str | Path, key: str = "scene") -> "Journal":
 class Journal:
     """The verdicts of one file, as far as it was read; `refresh` reads on where it stopped. Safe to share by threads."""
 
-    def __init__(self, path: str | Path, key: str = "scene"):
-        self.path, self.key = Path(path), key
+    def __init__(self, path: str | Path, key: str = "scene", verdicts: tuple[str, ...] = VERDICTS):
+        self.path, self.key, self.verdicts = Path(path), key, verdicts
         self._guard = threading.RLock()
         self._forget()
 
@@ -83,7 +83,7 @@ class Journal:
         if not data or is_torn(data):
             self._count += 1
             return
-        line = _checked(data, self.key, f"{self.path}: line {self._count + 1}")
+        line = self._checked(data, f"{self.path}: line {self._count + 1}")
         self._count += 1
         judged, sha256 = line[self.key], line["sha256"]
         if line.get("proposed"):
@@ -92,6 +92,16 @@ class Journal:
             self._lines.setdefault(judged, {}).setdefault(sha256, []).append(line)
         if line.get("press"):
             self._presses.setdefault(line["press"], []).append(line)
+
+    def _checked(self, data: bytes, where: str) -> dict:
+        try:
+            line = json.loads(data)
+        except ValueError:
+            raise UserError(f"{where}: not JSON; mend or remove the line") from None
+        problem = _problem(line, self.key, self.verdicts)
+        if problem:
+            raise UserError(f"{where}: not a verdict ({problem}); mend or remove the line")
+        return line
 
     def judged(self) -> list[str]:
         """Ids of everything that people judged, in the order of their first lines."""
@@ -108,11 +118,14 @@ class Journal:
         """The latest line of a model for an id and bytes."""
         return self._proposals.get((judged, sha256))
 
+    def standings(self, judged: str) -> dict[str, dict]:
+        """Of an id the line of a person that counts, by the SHA-256 of everything that was made under it."""
+        with self._guard:
+            return {sha256: lines[-1] for sha256, lines in self._lines.get(judged, {}).items()}
+
     def rejected_images(self, judged: str) -> set[str]:
         """SHA-256 of everything that was made under the id and stands rejected."""
-        with self._guard:
-            made = self._lines.get(judged, {})
-            return {sha256 for sha256, lines in made.items() if lines[-1]["verdict"] == "rejected"}
+        return {sha256 for sha256, line in self.standings(judged).items() if line["verdict"] == "rejected"}
 
     def lines_of(self, press: str) -> list[dict]:
         return self._presses.get(press, [])
@@ -129,6 +142,10 @@ class Journal:
         if not stack or stack[-1].get("press") != press:
             return False, None
         return True, stack[-2] if len(stack) > 1 else None
+
+    def line(self, judged: str, sha256: str, verdict: str, reason: str | None, by: str | None, **more) -> dict:
+        """A line of this journal: see verdict_line."""
+        return verdict_line(judged, sha256, verdict, reason, by, self.key, self.verdicts, **more)
 
     def append(self, decide: Callable[[], list[dict]]) -> list[dict]:
         """Appends the lines that `decide` returns, on disk when this returns; decide sees the journal as it stands, locked.
@@ -149,12 +166,22 @@ class Journal:
 
 
 def verdict_line(
-    judged: str, sha256: str, verdict: str, reason: str | None, by: str | None, key: str = "scene", **more
+    judged: str,
+    sha256: str,
+    verdict: str,
+    reason: str | None,
+    by: str | None,
+    key: str = "scene",
+    verdicts: tuple[str, ...] = VERDICTS,
+    **more,
 ) -> dict:
-    """A line of the journal, with the time of now. key: the journal's; more: press, undoes, proposed. Raises ValueError."""
+    """A line of a journal, with the time of now. key, verdicts: the journal's; more: press, undoes, proposed.
+
+    Raises ValueError for what is no such line.
+    """
     line = {key: judged, "sha256": sha256, "verdict": verdict, "reason": reason, "by": by, **more}
     line["time"] = datetime.now(UTC).isoformat(timespec="seconds")
-    problem = _problem(line, key)
+    problem = _problem(line, key, verdicts)
     if problem:
         raise ValueError(problem)
     return line
@@ -162,11 +189,11 @@ def verdict_line(
 
 def append_proposal(journal: Journal, judged: str, sha256: str, verdict: str, reason: str | None, by: str) -> None:
     """Notes what a model proposes; it stays as it is until a person confirms it. Raises ValueError, UserError."""
-    line = verdict_line(judged, sha256, "open", reason, by, journal.key, proposed=verdict)
+    line = journal.line(judged, sha256, "open", reason, by, proposed=verdict)
     journal.append(lambda: [line])
 
 
-def _problem(line, key: str) -> str | None:
+def _problem(line, key: str, verdicts: tuple[str, ...]) -> str | None:
     if not isinstance(line, dict):
         return "not an object"
     for name in (key, "sha256", "verdict"):
@@ -177,22 +204,11 @@ def _problem(line, key: str) -> str | None:
             return f"{name} is not a text"
     if not SHA256.fullmatch(line["sha256"]):
         return f"sha256 is {line['sha256']!r}"
-    if line["verdict"] not in VERDICTS:
-        return f"verdict is {line['verdict']!r}, not one of {', '.join(VERDICTS)}"
+    if line["verdict"] not in verdicts:
+        return f"verdict is {line['verdict']!r}, not one of {', '.join(verdicts)}"
     if line.get("proposed") not in (None, "accepted", "rejected"):
         return f"proposed is {line['proposed']!r}, not accepted or rejected"
     return None
-
-
-def _checked(data: bytes, key: str, where: str) -> dict:
-    try:
-        line = json.loads(data)
-    except ValueError:
-        raise UserError(f"{where}: not JSON; mend or remove the line") from None
-    problem = _problem(line, key)
-    if problem:
-        raise UserError(f"{where}: not a verdict ({problem}); mend or remove the line")
-    return line
 
 
 def _is_json(data: bytes) -> bool:

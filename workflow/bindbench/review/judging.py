@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .journal import VERDICTS, Journal, verdict_line
+from .journal import Journal
 from .server import Refusal
 
 LONGEST_REASON = 500  # characters
@@ -71,8 +71,8 @@ class Judging:
             raise Refusal(400, f"verdicts must be a list of 1 to {self.most}")
         checked = []
         for given in verdicts:
-            if not isinstance(given, dict) or given.get("verdict") not in VERDICTS:
-                raise Refusal(400, f"a verdict must be one of {', '.join(VERDICTS)}")
+            if not isinstance(given, dict) or given.get("verdict") not in self.journal.verdicts:
+                raise Refusal(400, f"a verdict must be one of {', '.join(self.journal.verdicts)}")
             item, reason = given.get(key), given.get("reason")
             if not isinstance(item, str) or item not in self.items:
                 raise Refusal(404, f"there is no such {key}")
@@ -91,9 +91,7 @@ class Judging:
     def _judged(self, press: str, verdicts: list[dict]) -> list[dict]:
         key = self.journal.key
         known = {line[key] for line in self.journal.lines_of(press)}
-        return [
-            verdict_line(**line, by=self.by, key=key, press=press) for line in verdicts if line["judged"] not in known
-        ]
+        return [self.journal.line(**line, by=self.by, press=press) for line in verdicts if line["judged"] not in known]
 
     def _undone(self, press: str, undoes) -> list[dict]:
         if self.journal.lines_of(press):
@@ -110,7 +108,7 @@ class Judging:
                 continue  # judged again since, perhaps by somebody else
             verdict = before["verdict"] if before else self.items[item].default_verdict
             reason, by = (before.get("reason"), before.get("by")) if before else (None, self.by)
-            lines.append(verdict_line(item, sha256, verdict, reason, by, key, press=press, undoes=undoes))
+            lines.append(self.journal.line(item, sha256, verdict, reason, by, press=press, undoes=undoes))
         if not lines:
             raise Refusal(409, "judged again since; nothing was undone")
         return lines
