@@ -4,7 +4,9 @@ A column has a name, a type and a meaning with its unit; ids are strings and sta
 the benchmark grows. Files are the same bytes for the same rows.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,8 @@ import pyarrow.parquet as pq
 
 from .errors import UserError
 from .files import written_whole
+
+AT_ONCE = 2000  # rows that read_rows and write_rows hold as Python objects
 
 BINDING = pa.struct(
     [
@@ -345,17 +349,58 @@ def write_table(table: Table, rows: list[dict] | dict | pa.Table, path: str | Pa
         )
 
 
+def write_rows(table: Table, rows: Iterable[dict], path: str | Path) -> None:
+    """As `write_table`, of rows that are never all in memory; every AT_ONCE of them become a row group."""
+    rows, seen = iter(rows), set()
+    options = {"compression": "zstd", "write_page_checksum": True}
+    with written_whole(path) as temporary, pq.ParquetWriter(temporary, table.schema, **options) as writer:
+        while batch := list(islice(rows, AT_ONCE)):
+            data = pa.Table.from_pylist(batch, schema=table.schema)
+            problem = _problem(table, data, seen)
+            if problem:
+                raise ValueError(f"{table.name}: {problem}")
+            writer.write_table(data)
+
+
 def read_table(table: Table, path: str | Path) -> pa.Table:
     """Reads and checks one table. Raises UserError for a file that is missing, unreadable or of another schema."""
-    path = Path(path)
-    if not path.exists():
+    try:
+        data = _opened(path).read()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _unreadable(path, error) from None
+    return _checked(table, data, path)
+
+
+def read_rows(table: Table, path: str | Path) -> Iterator[dict]:
+    """The rows of one table, never all in memory. Raises UserError as `read_table` does, for a broken piece when it comes to it."""
+    seen: set = set()
+    try:
+        for batch in _opened(path, mapped=False).iter_batches(AT_ONCE):
+            yield from _checked(table, pa.Table.from_batches([batch]), path, seen).to_pylist()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _unreadable(path, error) from None
+
+
+def count_rows(path: str | Path) -> int:
+    """Of one table, by its footer. Raises UserError for a file that is missing or unreadable."""
+    return _opened(path).metadata.num_rows
+
+
+def _opened(path: str | Path, mapped: bool = True) -> pq.ParquetFile:
+    """mapped: the file's pages count as the program's memory, once they were read."""
+    if not Path(path).exists():
         raise UserError(f"{path}: no such file; run snakemake to make it")
     try:
-        data = pq.read_table(path, memory_map=True, page_checksum_verification=True)
+        return pq.ParquetFile(path, memory_map=mapped, page_checksum_verification=True)
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(
-            f"{path}: not a readable Parquet file ({_first_line(error)}); delete it and run again"
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str | Path, error: Exception) -> UserError:
+    return UserError(f"{path}: not a readable Parquet file ({_first_line(error)}); delete it and run again")
+
+
+def _checked(table: Table, data: pa.Table, path: str | Path, seen: set | None = None) -> pa.Table:
     missing = set(table.schema.names) - set(data.schema.names)
     if missing:
         raise UserError(
@@ -367,7 +412,7 @@ def read_table(table: Table, path: str | Path) -> pa.Table:
         raise UserError(
             f"{path}: not a {table.name} table of this version ({_first_line(error)}); delete it and run again"
         ) from None
-    problem = _problem(table, data)
+    problem = _problem(table, data, seen)
     if problem:
         raise UserError(f"{path}: {problem}; delete it and run again")
     return data
@@ -402,13 +447,17 @@ def read_tables(table: Table, paths: list[str | Path]) -> pa.Table:
     return pa.concat_tables([read_table(table, path) for path in paths])
 
 
-def _problem(table: Table, data: pa.Table) -> str | None:
+def _problem(table: Table, data: pa.Table, seen: set | None = None) -> str | None:
+    """seen: keys of the pieces before this one, which its own join."""
     for column in table.columns:
         if not column.optional and data[column.name].null_count:
             return f"column {column.name} has empty cells"
-    if len(data) and len(data.group_by(list(table.key)).aggregate([])) != len(data):
-        return f"{' and '.join(table.key)} repeat"
-    return None
+    repeats = len(data) and len(data.group_by(list(table.key)).aggregate([])) != len(data)
+    if seen is not None:
+        keys = set(zip(*(data[name].to_pylist() for name in table.key), strict=True))
+        repeats = repeats or not seen.isdisjoint(keys)
+        seen |= keys
+    return f"{' and '.join(table.key)} repeat" if repeats else None
 
 
 def _first_line(error: Exception) -> str:

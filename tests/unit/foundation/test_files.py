@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import resource
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +21,7 @@ from bindbench import snakemake_support as support
 from bindbench.config.reading import source_of
 from bindbench.errors import UserError
 from bindbench.files import canonical_json, sha256, write_bytes, write_json, written_whole
-from bindbench.tables import QUESTIONS, SCORES, read_table, write_table
+from bindbench.tables import AT_ONCE, QUESTIONS, SCORES, count_rows, read_rows, read_table, write_rows, write_table
 from PIL import Image
 
 ROW = {"question": "q1", "subset": "nested", "chain": "c1", "n_objects": 2}
@@ -86,6 +88,53 @@ def test_a_wrong_row_is_never_written(tmp_path, rows, reason):
     assert not (tmp_path / "a").exists()
 
 
+def numbered(count: int) -> Iterator[dict]:
+    return ({**ROW, "question": f"q{number}"} for number in range(count))
+
+
+@pytest.mark.parametrize("count", [0, 1, AT_ONCE, 2 * AT_ONCE + 1])
+def test_rows_that_are_written_and_read_in_pieces_are_the_same_rows(tmp_path, count):
+    write_rows(QUESTIONS, numbered(count), tmp_path / "pieces")
+    write_table(QUESTIONS, list(numbered(count)), tmp_path / "whole")
+    for name in ("pieces", "whole"):
+        assert read_table(QUESTIONS, tmp_path / name).to_pylist() == list(numbered(count))
+        assert list(read_rows(QUESTIONS, tmp_path / name)) == list(numbered(count))
+        assert count_rows(tmp_path / name) == count
+
+
+def test_rows_are_never_all_in_memory(tmp_path):
+    alive = peak = 0
+
+    class Counted(dict):
+        def __init__(self, row):
+            nonlocal alive, peak
+            super().__init__(row)
+            alive += 1
+            peak = max(peak, alive)
+
+        def __del__(self):
+            nonlocal alive
+            alive -= 1
+
+    write_rows(QUESTIONS, map(Counted, numbered(4 * AT_ONCE)), tmp_path / "pieces")
+    assert peak <= 2 * AT_ONCE + 1
+
+
+def test_faults_of_rows_are_found_across_pieces(tmp_path):
+    again = itertools.chain(numbered(AT_ONCE), numbered(1))
+    with pytest.raises(ValueError, match="question repeat"):
+        write_rows(QUESTIONS, again, tmp_path / "pieces")
+    assert not list(tmp_path.iterdir())
+    rows = [*numbered(AT_ONCE), *numbered(1)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS.schema), tmp_path / "pieces")
+    with pytest.raises(UserError, match="question repeat; delete it"):
+        list(read_rows(QUESTIONS, tmp_path / "pieces"))
+    with pytest.raises(UserError, match="no such file"):
+        list(read_rows(QUESTIONS, tmp_path / "none"))
+    with pytest.raises(UserError, match="no column"):
+        list(read_rows(SCORES, tmp_path / "pieces"))
+
+
 def test_an_empty_cell_where_one_is_allowed(tmp_path):
     write_table(QUESTIONS, [{**ROW, "chain": None}], tmp_path / "a")
     assert read_table(QUESTIONS, tmp_path / "a")["chain"].to_pylist() == [None]
@@ -116,6 +165,8 @@ def test_a_flipped_bit_in_the_data_of_a_table_is_noticed(tmp_path, place):
     (tmp_path / "t.parquet").write_bytes(data)
     with contextlib.suppress(UserError):
         assert read_table(QUESTIONS, tmp_path / "t.parquet").to_pylist() == rows
+    with contextlib.suppress(UserError):
+        assert list(read_rows(QUESTIONS, tmp_path / "t.parquet")) == rows
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from ..people.building import POSE_MODEL
 from ..people.masks import BrokenMask, decode_mask, encode_mask
 from ..people.photographs import Unreadable, read_photograph
 from ..people.segmentation import open_segmenter, segment_boxes, segment_people
-from ..tables import read_table, write_table
+from ..tables import count_rows, read_rows, write_rows
 from .tables import PHOTOGRAPHS
 
 
@@ -38,7 +38,6 @@ def segment_photographs(
     models: the folder that `build_people_models` made. cache: folder of one JSON file for each photograph.
     Raises UserError for a table or a model that is missing or broken.
     """
-    rows = read_table(PHOTOGRAPHS, photographs).to_pylist()
     weights = _weights_file(settings, Path(models))
     state = (
         canonical_json([settings.model_dump(mode="json"), sha256_of_file(weights), version])
@@ -47,23 +46,24 @@ def segment_photographs(
     )
     with ExitStack() as stack:
         segmenter = None
-        done = []
-        for row in progress(rows, "people in photographs", unit="photograph"):
-            if row["reason"] is None and _is_open(row["people"]):
-                digest = _digest(row["path"])
-                key = digest and _key(row, digest, state, max_pixels)
-                kept = _read_cache(Path(cache), key)
-                if kept is None:
-                    # Only now: photographs that come with masks need no model.
-                    segmenter = segmenter or stack.enter_context(open_segmenter(settings, models))
-                    kept = _look_at(row, settings, segmenter, max_pixels)
-                    if key:
-                        write_bytes(
-                            _cache_file(Path(cache), key), canonical_json(_sealed(kept)).encode(), durable=False
-                        )
-                row = row | kept | {"sha256": digest}
-            done.append(row)
-    write_table(PHOTOGRAPHS, done, output)
+
+        def filled(row: dict) -> dict:
+            nonlocal segmenter
+            digest = _digest(row["path"])
+            key = digest and _key(row, digest, state, max_pixels)
+            kept = _read_cache(Path(cache), key)
+            if kept is None:
+                # Only now: photographs that come with masks need no model.
+                segmenter = segmenter or stack.enter_context(open_segmenter(settings, models))
+                kept = _look_at(row, settings, segmenter, max_pixels)
+                if key:
+                    write_bytes(_cache_file(Path(cache), key), canonical_json(_sealed(kept)).encode(), durable=False)
+            return row | kept | {"sha256": digest}
+
+        total = count_rows(photographs)
+        rows = progress(read_rows(PHOTOGRAPHS, photographs), "people in photographs", total, "photograph")
+        filled_rows = (filled(row) if row["reason"] is None and _is_open(row["people"]) else row for row in rows)
+        write_rows(PHOTOGRAPHS, filled_rows, output)
 
 
 def _is_open(people: list[dict]) -> bool:

@@ -2,19 +2,14 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
-
-import pyarrow as pa
 
 from ...config.multibind_sources import Photographs
 from ...files import progress
-from ...tables import write_table
+from ...tables import write_rows
 from ..tables import PHOTOGRAPHS
 from . import check_files, read_source
-
-BATCH = 2000  # rows that are in memory as Python objects
 
 
 def list_photographs(settings: Photographs, table_path: Path) -> None:
@@ -24,9 +19,7 @@ def list_photographs(settings: Photographs, table_path: Path) -> None:
     """
     check_files(settings)
     counts: Counter[tuple[str, str]] = Counter()
-    rows = _all_rows(settings, counts)
-    batches = [pa.Table.from_pylist(batch, schema=PHOTOGRAPHS.schema) for batch in _batches(rows)]
-    write_table(PHOTOGRAPHS, pa.concat_tables(batches), table_path)
+    write_rows(PHOTOGRAPHS, _all_rows(settings, counts), table_path)
     print(summary(counts), file=sys.stderr)
 
 
@@ -36,12 +29,6 @@ def _all_rows(settings: Photographs, counts: Counter) -> Iterator[dict]:
         for row in progress(rows, f"photographs of {name}", unit="photograph"):
             counts[name, row["reason"] or "usable"] += 1
             yield row
-
-
-def _batches(rows: Iterable[dict]) -> Iterator[list[dict]]:
-    rows = iter(rows)
-    while batch := list(islice(rows, BATCH)):
-        yield batch
 
 
 def summary(counts: dict[tuple[str, str], int]) -> str:
