@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-import inflect
-
 # inflect follows British usage and letter rules; these are words that it, or one of our hyphenated forms, gets wrong.
 ARTICLE_OVERRIDES = {"herb": "an", "herbal": "an"}
 # Numbers that are said with a vowel first: eight, eighty, eleven, eighteen, and the years from 1100 and 1800 on.
@@ -13,7 +11,16 @@ _VOWEL_NUMBER = re.compile(r"(?:8[\d,]*|1[18](?:\d\d)?(?:,?\d{3})*)(?!\d)")
 
 
 @cache
-def _engine() -> inflect.engine:
+def _engine():
+    """inflect's engine without its checks of types at run time: to weave them in takes longer than most commands here."""
+    import typeguard
+
+    weave = typeguard.typechecked
+    typeguard.typechecked = lambda function: function
+    try:
+        import inflect
+    finally:
+        typeguard.typechecked = weave
     return inflect.engine()
 
 
