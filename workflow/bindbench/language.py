@@ -12,7 +12,7 @@ _VOWEL_NUMBER = re.compile(r"(?:8[\d,]*|1[18](?:\d\d)?(?:,?\d{3})*)(?!\d)")
 
 @cache
 def _engine():
-    """inflect's engine without its checks of types at run time: to weave them in takes longer than most commands here."""
+    """The engine, without its checks of types at run time: to weave them in takes longer than most commands here."""
     import typeguard
 
     weave = typeguard.typechecked
