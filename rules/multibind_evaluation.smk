@@ -145,12 +145,14 @@ rule tabulate_multibind:
     params:
         config=stage_config("multibind.scoring"),
         generators=list(settings.multibind.generation.generators),
+        compared_generators=settings.multibind.compared_generators,
         behind=stage_config("multibind"),
         version=VERSIONS["multibind_rates"],
     message:
         "Writing the tables of MultiBind"
     shell:
-        "python -m bindbench tabulate-multibind --generators {params.generators:q} --matched {input.matched:q}"
+        "python -m bindbench tabulate-multibind --generators {params.generators:q}"
+        " --compared-generators {params.compared_generators:q} --matched {input.matched:q}"
         " --validity {input.validity:q} --similarities {input.similarities:q} --labels {input.labels:q}"
         " --generated {input.generated:q} --defaults {input.defaults:q} --costs {input.costs:q}"
         " --table {output.table:q} --compared {output.compared:q}"

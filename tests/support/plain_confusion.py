@@ -135,6 +135,43 @@ def plain_rates(
     return result
 
 
+def plain_compared(slots: list[dict], deciders: list[str]) -> set[tuple[str, str]]:
+    """The subjects that each of the deciders has: the frozen intersection."""
+    subjects = {(row["instance"], row["slot"]) for row in slots}
+    for row in slots:
+        if row["generator"] in deciders and not row["matched"]:
+            subjects.discard((row["instance"], row["slot"]))
+    return subjects
+
+
+def plain_found(slots: list[dict], generator: str) -> set[tuple[str, str]]:
+    return {(row["instance"], row["slot"]) for row in slots if row["generator"] == generator and row["matched"]}
+
+
+def plain_differences(
+    slots: list[dict],
+    validity: list[dict],
+    similarities: list[dict],
+    compared: set[tuple[str, str]],
+    pair: tuple[str, str],
+    thresholds: dict[str, tuple[float, float]],
+) -> tuple[int, dict[tuple[str, str], Fraction | float]]:
+    """How many compared subjects both have, and first minus second on these, by dimension or "any" and name of the rate.
+
+    Without what one of the two has no value of.
+    """
+    common = compared & plain_found(slots, pair[0]) & plain_found(slots, pair[1])
+    tables = ([row for row in rows if row["generator"] in pair] for rows in (slots, validity, similarities))
+    rates = plain_rates(*tables, common, thresholds)
+    found = {}
+    for dimension in {key[1] for key in rates}:
+        first, second = rates[pair[0], dimension], rates[pair[1], dimension]
+        for name in first:
+            if first[name] is not None and second[name] is not None:
+                found[dimension, name] = first[name] - second[name]
+    return len(common), found
+
+
 def one_dimension(cases: list[dict], temperature: float, limit: float) -> dict:
     found = {
         "subjects": sum(len(case["rows"]) for case in cases),

@@ -221,6 +221,7 @@ MULTIBIND = {
                 "dimensions": ["face", "pose"],
                 "labels": "x.parquet",
                 "default_thresholds": "x.csv",
+                "compared_generators": ["target"],
             },
             **{"thresholds": {"face": {"consistency": -0.2}}, "js_temperatures": [0.3], "confidence": 0.9, "seed": 1},
             **{"undiagnosable_similarity": 0.9, "folds": 4, "bootstrap_rounds": 200},

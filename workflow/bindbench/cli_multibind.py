@@ -182,7 +182,7 @@ def tabulate_multibind(options) -> None:
     from .services.costs import read_costs
 
     tables = options.generators, options.matched, options.validity, options.similarities
-    freeze_subjects(options.generators, options.matched, options.compared)
+    freeze_subjects(options.compared_generators, options.matched, options.compared)
     labels = options.labels[0] if options.labels else None
     write_thresholds(*tables, labels, options.generated, options.defaults, options.config, options.cutoffs)
     write_agreement(labels, options.table.parent / "multibind_agreement.csv")
@@ -190,7 +190,8 @@ def tabulate_multibind(options) -> None:
     outputs = options.subject_outcomes, options.image_patterns
     write_outcomes(*tables, options.compared, options.cutoffs, options.config, *outputs)
     behind = {"multibind": json.loads(options.behind)}
-    write_json(options.manifest, {**made_with(behind), "costs": read_costs(options.costs)})
+    compared_on = {"compared_generators": options.compared_generators}
+    write_json(options.manifest, {**made_with(behind), **compared_on, "costs": read_costs(options.costs)})
 
 
 def review_instances(options) -> None:
@@ -392,14 +393,19 @@ MULTIBIND = [
         "From similarities to rates, their differences and intervals.",
         [
             ("--generators", {"nargs": "+", "required": True, "help": "names, in the order of the tables"}),
+            (
+                "--compared-generators",
+                {"nargs": "+", "required": True, "help": "those that must have a subject for it to be compared"},
+            ),
             paths("--matched", "tables of matched slots, one for each generator"),
             paths("--validity", "tables of what could be measured"),
             paths("--similarities", "tables of similarities"),
             paths("--labels", "table of labels of people, once there is one", nargs="*"),
+            paths("--generated", "tables of generated images: labels belong to their bytes"),
             path("--defaults", "CSV of the uncalibrated thresholds"),
             paths("--costs", "records beside the generated images"),
             path("--table", "CSV to write; the other tables are written beside it"),
-            path("--compared", "table of the subjects that every generator has, to write"),
+            path("--compared", "table of the subjects that those generators have, to write"),
             path("--cutoffs", "table of thresholds to write"),
             path("--subject-outcomes", "table to write: what came of each subject"),
             path("--image-patterns", "table to write: the patterns of each image"),
@@ -416,4 +422,3 @@ MULTIBIND = [
         review_instances,
     ),
 ]
-            paths("--generated", "tables of generated images: labels belong to their bytes"),

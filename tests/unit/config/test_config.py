@@ -285,3 +285,19 @@ def test_a_colour_that_the_renderer_lacks_is_refused_when_the_config_is_checked(
     said = checked(vocabulary={"palette": ["red", "blue", "teal"]})
     assert said.startswith("/a.yaml: vocabulary.palette: the renderer cannot draw it: attribute ") and "teal" in said
     assert checked(vocabulary={"palette": ["red", "blue"]}) == ""
+
+
+def test_faults_on_purpose_take_no_subject_from_the_others():
+    """One that leaves people out would halve what real generators are compared on (M-2)."""
+
+    def compared(*kinds: str, **scoring) -> list[str]:
+        generators = {kind: {"kind": kind, **({"folder": "f"} if kind == "folder" else {})} for kind in kinds}
+        multibind = {"generation": {"generators": generators}, "scoring": scoring}
+        return check({"multibind": multibind}, "a.yaml").multibind.compared_generators
+
+    assert Config().multibind.compared_generators == ["target", "collage"]
+    assert compared("swap", "missing") == ["swap", "missing"]
+    assert compared("swap", "folder", "missing") == ["folder"]
+    assert compared("swap", "folder", "target", compared_generators=["swap", "target"]) == ["swap", "target"]
+    with pytest.raises(UserError, match=r"a\.yaml: multibind.*compared_generators: ours is no generator"):
+        compared("swap", compared_generators=["ours"])

@@ -3,6 +3,7 @@
 import csv
 import math
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -60,10 +61,17 @@ def write_thresholds(path: Path, of: dict[str, tuple[float | None, float | None]
 
 
 def tabulate(
-    made: MadeEvaluation, folder: Path, scoring: Scoring, shuffle=None, thresholds=None, generators=None, **changes
+    made: MadeEvaluation,
+    folder: Path,
+    scoring: Scoring,
+    shuffle=None,
+    thresholds=None,
+    generators=None,
+    deciders=None,
+    **changes,
 ) -> Path:
     paths, generators = made.write(folder, shuffle), generators or made.generators
-    freeze_subjects(generators, paths["matched"], folder / "compared.parquet")
+    freeze_subjects(deciders or generators, paths["matched"], folder / "compared.parquet")
     given = thresholds or dict.fromkeys(scoring.dimensions, (SELF, CONFUSION))
     cutoffs = write_thresholds(folder / "thresholds.parquet", given, **changes)
     tabulate_multibind(
@@ -162,10 +170,7 @@ def test_every_rate_is_that_of_the_plain_computation(tmp_path_factory, seed, n_i
         for row in read_table(COMPARED_SUBJECTS, folder / "compared.parquet").to_pylist()
         if row["compared"]
     }
-    matched = {(row["instance"], row["slot"]): [] for row in made.slots}
-    for row in made.slots:
-        matched[row["instance"], row["slot"]].append(row["matched"])
-    assert compared == {key for key, of_generators in matched.items() if all(of_generators)}
+    assert compared == plain_confusion.plain_compared(made.slots, made.generators)
     for subset, subjects in (("compared", compared), ("own", None)):
         sample, numbers = found[subset]
         plain = plain_confusion.plain_rates(made.slots, made.validity, made.similarities, subjects, thresholds)
@@ -442,14 +447,78 @@ def test_generators_without_a_common_subject_keep_their_own_rates_only(tmp_path)
     assert measures == {"miss"}, "of no common subject there is no overlap to compare either"
 
 
-def test_faults_on_purpose_can_stay_out_of_the_choice_of_subjects(tmp_path):
-    """Who is compared is frozen over the generators that are named, whatever else the tables hold."""
+def test_faults_on_purpose_take_nobody_from_the_comparison_and_are_told_apart(tmp_path):
+    """`missing` lacks half of the people: the others keep them all, and its rates say that they are of fewer."""
     made = MadeEvaluation()
-    made.fault("good", "instance", [0, 1])
-    made.fault("missing", "instance", [0, 1], matched=(0,))
-    paths = made.write(tmp_path)
-    freeze_subjects(["good"], paths["matched"], tmp_path / "compared.parquet")
-    assert all(row["compared"] for row in read_table(COMPARED_SUBJECTS, tmp_path / "compared.parquet").to_pylist())
+    for number in range(3):
+        made.fault("good", f"instance-{number}", [0, 1])
+        made.fault("swap", f"instance-{number}", [1, 0])
+        made.fault("missing", f"instance-{number}", [0, 1], matched=(1,))
+    folder = tabulate(made, tmp_path, FACE, deciders=["good"])
+    frozen = read_table(COMPARED_SUBJECTS, tmp_path / "compared.parquet").to_pylist()
+    assert all(row["compared"] and row["decided_by"] == ["good"] and not row["missed_by"] for row in frozen)
+    for name, subjects, same in (("good", "6", "true"), ("swap", "6", "true"), ("missing", "3", "false")):
+        for subset in SUBSETS:
+            row = row_of(folder, name, subset)
+            assert [row[key] for key in ("subjects", "compared_subjects", "same_subjects")] == [subjects, "6", same]
+            assert row_of(folder, name, subset, table="similarity")["same_subjects"] == same
+    assert {row["same_subjects"] for row in read_rows(folder / "multibind_js_temperatures.csv")} == {"true", "false"}
+    common = {row["common_subjects"] for row in read_rows(folder / "multibind_differences.csv")}
+    assert common == {"6", "3"}
+    page = (folder / "multibind_table.html").read_text()
+    assert "compared on the 6 subjects that every one of good has" in page
+    assert "Who is missing for swap, missing takes nobody from the comparison" in page
+    assert "missing *" in page and "swap *" not in page and "3 of 6" in page
+
+
+def test_page_of_generators_that_all_have_everyone_marks_nobody(tmp_path):
+    page = (tabulate(made_faults(1), tmp_path, FACE) / "multibind_table.html").read_text()
+    assert "compared on the 3 subjects that all of them have" in page
+    assert " *" not in page
+
+
+def test_a_difference_is_of_the_subjects_that_both_have(tmp_path):
+    """A fault that shows only the people whom the other has wrong, too, is no better than it."""
+    made = MadeEvaluation()
+    for number in range(4):
+        made.fault("half", f"instance-{number}", [0, 1, None, None])
+        made.fault("wrong half", f"instance-{number}", [0, 1, None, None], matched=(2, 3))
+    folder = tabulate(made, tmp_path, FACE, deciders=["half"])
+    assert [row_of(folder, name)["drift"] for name in ("half", "wrong half")] == ["50.00", "100.00"]
+    (row,) = [
+        row
+        for row in read_rows(folder / "multibind_differences.csv")
+        if (row["measure"], row["dimension"]) == ("drift", "face")
+    ]
+    assert [row[name] for name in ("difference", "low", "high", "common_subjects")] == ["0.00", "0.00", "0.00", "8"]
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from([1, 2]))
+def test_comparison_is_that_of_the_plain_computation(tmp_path_factory, seed, n_instances, n_deciders):
+    made = random_evaluation(seed, n_instances, generators=("one", "two", "three"), gaps=0.3)
+    thresholds = {"face": (-0.4, 0.2), "pose": (-0.5, 0.1)}
+    deciders = made.generators[:n_deciders]
+    folder = tabulate(made, tmp_path_factory.mktemp("compared"), FEW, thresholds=thresholds, deciders=deciders)
+    compared = plain_confusion.plain_compared(made.slots, deciders)
+    for row in read_rows(folder / "multibind_table.csv"):
+        found = plain_confusion.plain_found(made.slots, row["generator"])
+        subjects = found & compared if row["subset"] == "compared" else found
+        assert row["same_subjects"] == str(subjects == compared).lower()
+        assert (int(row["compared_subjects"]), int(row["matched"])) == (len(compared), len(subjects))
+    written: dict[tuple[str, str], dict] = {}
+    for row in read_rows(folder / "multibind_differences.csv"):
+        key = row["dimension"], row["measure"]
+        written.setdefault((row["generator"], row["other_generator"]), {})[key] = row
+    tables = made.slots, made.validity, made.similarities
+    for pair in combinations(made.generators, 2):
+        n_common, expected = plain_confusion.plain_differences(*tables, compared, pair, thresholds)
+        once = {("any" if name in ("miss", "mean_iou") else dimension, name) for dimension, name in expected}
+        assert set(written.get(pair, {})) == {key for key in once if key[1] in (*SHARES, "js", "js_macro")}
+        for key, row in written.get(pair, {}).items():
+            scale, decimals = (1, 6) if key[1].startswith("js") else (100, 2)
+            assert int(row["common_subjects"]) == n_common
+            assert float(row["difference"]) == pytest.approx(scale * float(expected[key]), abs=0.51 * 10**-decimals)
 
 
 def test_one_instance_and_one_row_give_subject_rates_and_only_blending(tmp_path):

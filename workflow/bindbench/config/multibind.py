@@ -3,12 +3,12 @@
 One section for each stage.
 """
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from .base import Section
 from .multibind_annotation import Annotation
 from .multibind_evaluation import Evaluation
-from .multibind_generators import Generation
+from .multibind_generators import FAULTS, Generation
 from .multibind_pictures import Backgrounds, References
 from .multibind_quality import Quality
 from .multibind_scoring import Scoring
@@ -35,3 +35,24 @@ class MultiBind(Section):
         description="Who is where in generated images, and the specialist of each dimension.",
     )
     scoring: Scoring = Field(default_factory=Scoring, description="From similarities to rates.")
+
+    @model_validator(mode="after")
+    def _compared_generators_are_there(self):
+        for name in self.scoring.compared_generators or ():
+            if name not in self.generation.generators:
+                known = ", ".join(self.generation.generators)
+                raise ValueError(
+                    f"scoring.compared_generators: {name} is no generator; those of generation are {known}"
+                )
+        return self
+
+    @property
+    def compared_generators(self) -> list[str]:
+        """The generators that must have a subject for it to be compared (M-2).
+
+        A fault on purpose takes nobody from the comparison: one that leaves people out would halve it for everyone.
+        """
+        if self.scoring.compared_generators is not None:
+            return list(self.scoring.compared_generators)
+        generators = self.generation.generators
+        return [name for name, entry in generators.items() if entry.kind not in FAULTS] or list(generators)

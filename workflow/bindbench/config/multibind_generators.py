@@ -12,6 +12,7 @@ Kind = Literal[
     *("gemini", "openai", "seedream", "hunyuan", "qwen-image-edit", "omnigen2"),
 ]
 EMBEDDED = ("target", "collage", "swap", "copy", "blend", "blur", "missing")
+FAULTS = ("swap", "copy", "blend", "blur", "missing")  # made on purpose, the metric's own test
 PAID = ("gemini", "openai", "seedream")  # bought from a service
 OPEN = ("hunyuan", "qwen-image-edit", "omnigen2")  # run on this machine, on a GPU
 

@@ -43,6 +43,12 @@ class Scoring(Section):
         default_factory=dict,
         description="Thresholds that are used whatever the labels say; they are marked as uncalibrated.",
     )
+    compared_generators: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        description="Generators are compared on the subjects that all of these have; null: all but faults on purpose, one of "
+        "which leaves people out, or, where there are no others, all.",
+    )
     js_temperature: Temperature = Field(
         0.1,
         description="Temperature of the softmax over a row of similarities, in their unit, for the Jensen-Shannon shift.",
@@ -64,8 +70,8 @@ class Scoring(Section):
 
     @model_validator(mode="after")
     def _nothing_twice(self):
-        for name in ("dimensions", "js_temperatures"):
-            values = getattr(self, name)
+        for name in ("dimensions", "js_temperatures", "compared_generators"):
+            values = getattr(self, name) or ()
             if len(set(values)) != len(values):
                 raise ValueError(f"{name}: a value is given twice")
         return self

@@ -41,5 +41,5 @@ VERSIONS = {
     "generation": 1,
     "matching": 1,
     "specialists": 1,
-    "multibind_rates": 2,
+    "multibind_rates": 3,
 }

@@ -95,8 +95,15 @@ COMPARED_SUBJECTS = Table(
     (
         _INSTANCE,
         Column("slot", pa.string(), "A to D"),
-        Column("compared", pa.bool_(), "every generator has it: the subjects on which generators are compared"),
-        Column("missed_by", pa.list_(pa.string()), "generators in whose image it was not found"),
+        Column(
+            "compared", pa.bool_(), "every generator that decides has it: on these subjects generators are compared"
+        ),
+        Column("missed_by", pa.list_(pa.string()), "those that decide in whose image it was not found"),
+        Column(
+            "decided_by",
+            pa.list_(pa.string()),
+            "generators that decide, all but faults on purpose: the same in each row",
+        ),
     ),
 )
 
@@ -146,7 +153,9 @@ SUBJECT_OUTCOMES = Table(
         _INSTANCE,
         _DIMENSION,
         Column("slot", pa.string(), "of R_d: a generated subject that could be measured"),
-        Column("compared", pa.bool_(), "every generator has the subject"),
+        Column(
+            "compared", pa.bool_(), "generators are compared on it: each that decides has it, see compared_subjects"
+        ),
         Column("outcome", pa.string(), "success, drift, replaced or mixed; empty: no thresholds", optional=True),
         Column("confused_with", pa.list_(pa.string()), "slots of the real subjects it is confused with, in order"),
         Column("delta_self", pa.float64(), "on the diagonal"),

@@ -5,6 +5,8 @@ drawn. All generators share the resamples: a difference between two of them is a
 the subjects of all instances, as the paper says, and beside it over instances (M-20).
 
 Generators are compared on the subjects that every one of them has (M-2); beside it stand the rates on all its own subjects.
+A fault on purpose takes no part in that choice, since one that leaves people out would take them from everybody: it is rated on
+those of the compared subjects that it has, and told apart by `has_same_subjects`.
 Choices M-1 to M-21 are those of papers.md A.2.2.
 """
 
@@ -38,7 +40,7 @@ from .confusion import (
 from .evaluation_tables import COMPARED_SUBJECTS, SLOTS_MATCHED, THRESHOLD_KINDS, THRESHOLDS
 from .similarity_arrays import Evaluation
 
-SUBSETS = ("compared", "own")  # the subjects that every generator has, and all that the generator has
+SUBSETS = ("compared", "own")  # of the subjects that are compared those that the generator has, and all that it has
 ANY = "any"  # name of the row over all dimensions (M-11)
 MACRO = "_macro"  # ends the name of a mean over instances
 SUBJECT_RATES = (*OUTCOMES, *(name + MACRO for name in OUTCOMES))
@@ -82,9 +84,10 @@ def read_cutoffs(path: Path, dimensions: Sequence[str]) -> tuple[Cutoffs, pa.Tab
 
 
 def freeze_subjects(generators: Sequence[str], matched: Sequence[Path], output: Path) -> None:
-    """Writes COMPARED_SUBJECTS: which subjects every generator has, so that all are compared on the same ones (M-2).
+    """Writes COMPARED_SUBJECTS: which subjects every one of the generators has, so that all are compared on the same ones (M-2).
 
-    matched: tables SLOTS_MATCHED. The file is frozen: the rates are taken on what it names, whatever is evaluated later.
+    generators: those that decide; the tables may hold others, such as faults on purpose. matched: tables SLOTS_MATCHED.
+    The file is frozen: the rates are taken on what it names, whatever is evaluated later.
     Raises UserError for slots that a generator does not speak of.
     """
     missed: dict[tuple[str, str], dict[str, bool]] = {}
@@ -98,7 +101,8 @@ def freeze_subjects(generators: Sequence[str], matched: Sequence[Path], output: 
                 f"{matched[0]}: {instance} slot {slot} is not spoken of for {lacking[0]}; delete the file and run again"
             )
         missed_by = [name for name in generators if by[name]]
-        rows.append({"instance": instance, "slot": slot, "compared": not missed_by, "missed_by": missed_by})
+        row = {"instance": instance, "slot": slot, "compared": not missed_by, "missed_by": missed_by}
+        rows.append(row | {"decided_by": list(generators)})
     write_table(COMPARED_SUBJECTS, rows, output)
 
 
@@ -108,6 +112,14 @@ def subset_of(evaluation: Evaluation, compared: np.ndarray, subset: str) -> np.n
     compared: (n_instances, n_slots) bool, from read_compared.
     """
     return evaluation.matched & compared[:, None] if subset == "compared" else evaluation.matched
+
+
+def has_same_subjects(subjects: np.ndarray, compared: np.ndarray) -> np.ndarray:
+    """(n_generators,) bool: whose subjects are exactly the compared ones. Rates of others are of other people.
+
+    subjects: from subset_of; compared: from read_compared.
+    """
+    return (subjects == compared[:, None]).all(axis=(0, 2))
 
 
 def rate_parts(evaluation: Evaluation, subjects: np.ndarray, cutoffs: Cutoffs, settings: Scoring) -> dict[str, Parts]:

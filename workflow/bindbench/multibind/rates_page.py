@@ -27,6 +27,7 @@ MEANINGS = (
     " two measured subjects: <em>swap</em>, its subjects have changed places; <em>dominance</em>, several have become one;"
     " <em>blending</em>, one has become several. A partial swap allows subjects that match nobody."
 )
+FEWER = "*"  # marks a generator without all of the compared subjects
 STYLE = ".uncalibrated { color: var(--tie); font-weight: 600; }\nth[scope=row] { white-space: nowrap; }\n"
 
 
@@ -34,21 +35,28 @@ def rates_page(
     evaluation: Evaluation,
     estimates: dict[str, dict[str, Estimate]],
     numbers: dict[str, dict[str, np.ndarray]],
+    same: np.ndarray,
+    n_compared: int,
+    deciders: list[str],
     marks: list[tuple[str, str]],
     settings: Scoring,
 ) -> str:
     """The page's HTML.
 
     estimates, numbers: by subset and name, of shape (n_generators, n_dimensions + 1), the last dimension being any.
+    same: (n_generators,) bool, who has all n_compared subjects that generators are compared on. deciders: who chose those.
     marks: of each dimension and of any: calibrated, uncalibrated or none, and why or from what.
     """
     compared, own = estimates["compared"], estimates["own"]
     body = [
         f"<p>Shares in %, with {100 * settings.confidence:g} % intervals by bootstrap over the instances. Generators are"
-        " compared on the subjects that all of them have; multibind_table.csv has their rates on all their own subjects, too."
-        " A dash: there is nothing to measure, or the dimension has no"
+        f" {_compared_on(evaluation, same, n_compared, deciders)} multibind_table.csv has the rates on all subjects that each"
+        " generator has, too. A dash: there is nothing to measure, or the dimension has no"
         f" thresholds.</p>\n<p>{MEANINGS}</p>",
-        _found(evaluation, own, numbers),
+        _found(evaluation, own, numbers, n_compared),
+    ]
+    names_of = [
+        escape(name) + ("" if whole else f" {FEWER}") for name, whole in zip(evaluation.generators, same, strict=True)
     ]
     names = [*evaluation.dimensions, "any"]
     specialists = [f"Measured by {name}" for name in evaluation.specialists] + [
@@ -58,18 +66,35 @@ def rates_page(
         title = "Any dimension" if name == "any" else name.capitalize()
         shown = f'<span class="uncalibrated">{mark}</span>' if mark == "uncalibrated" else escape(mark)
         note = f"<p>{escape(specialist)}. Thresholds: {shown} ({escape(origin)}).</p>"
-        body.append(f"<h2>{escape(title)}</h2>\n{note}\n{_rates(evaluation, compared, numbers, dimension, title)}")
+        body.append(f"<h2>{escape(title)}</h2>\n{note}\n{_rates(names_of, compared, numbers, dimension, title)}")
     return html_page("MultiBind, rates of binding failures", "\n".join(body), STYLE)
 
 
-def _found(evaluation: Evaluation, own: dict[str, Estimate], numbers: dict[str, dict[str, np.ndarray]]) -> str:
+def _compared_on(evaluation: Evaluation, same: np.ndarray, n_compared: int, deciders: list[str]) -> str:
+    others = [name for name in evaluation.generators if name not in deciders]
+    if not others and same.all():
+        return f"compared on the {n_compared:,} subjects that all of them have."
+    text = f"compared on the {n_compared:,} subjects that every one of {escape(', '.join(deciders))} has."
+    if others:
+        text += f" Who is missing for {escape(', '.join(others))} takes nobody from the comparison."
+    if same.all():
+        return text
+    return (
+        f"{text} A generator with {FEWER} lacks some of these subjects: its rates are of other people than those without the"
+        " mark. Paired differences, in multibind_differences.csv, are on the subjects that both have."
+    )
+
+
+def _found(
+    evaluation: Evaluation, own: dict[str, Estimate], numbers: dict[str, dict[str, np.ndarray]], n_compared: int
+) -> str:
     header = ["generator", "subjects found", "missed, %", "mean IoU, %", "compared"]
     rows = [
         [
             escape(name),
             f"{numbers['own']['matched'][g, 0]:,}",
             *(_share(own[rate], (g, 0)) for rate in ("miss", "mean_iou")),
-            f"{numbers['compared']['matched'][g, 0]:,}",
+            f"{numbers['compared']['matched'][g, 0]:,} of {n_compared:,}",
         ]
         for g, name in enumerate(evaluation.generators)
     ]
@@ -78,13 +103,12 @@ def _found(evaluation: Evaluation, own: dict[str, Estimate], numbers: dict[str, 
 
 
 def _rates(
-    evaluation: Evaluation,
+    names: list[str],
     compared: dict[str, Estimate],
     numbers: dict[str, dict[str, np.ndarray]],
     dimension: int,
     title: str,
 ) -> str:
-    names = [escape(name) for name in evaluation.generators]
     numbers = numbers["compared"]
     subjects = [
         [

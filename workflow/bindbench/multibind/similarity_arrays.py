@@ -4,7 +4,7 @@ Instances are sorted by id, so that neither the order of files nor that of rows 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,17 @@ class Evaluation:
     matched: np.ndarray  # (n_instances, n_generators, n_slots) bool
     iou: np.ndarray  # (n_instances, n_generators, n_slots) float64; NaN where not matched
     similarities: Matrices  # of shape (n_instances, n_generators, n_dimensions)
+
+    def only(self, generators: Sequence[int]) -> "Evaluation":
+        """The same with some of the generators, by their numbers."""
+        kept = list(generators)
+        return replace(
+            self,
+            generators=[self.generators[number] for number in kept],
+            matched=self.matched[:, kept],
+            iou=self.iou[:, kept],
+            similarities=Matrices(*(array[:, kept] for array in self.similarities)),
+        )
 
 
 def read_evaluation(
@@ -130,6 +141,11 @@ def read_compared(path: Path, evaluation: Evaluation) -> np.ndarray:
     present = _filled(evaluation.exists.shape, at, True, False)
     _agree([path], "subject", evaluation.exists, present, names, ("instance",))
     return _filled(evaluation.exists.shape, at, _values(data, "compared"), False)
+
+
+def read_deciders(path: Path) -> list[str]:
+    """The generators that a subject must have to be compared, from the frozen COMPARED_SUBJECTS."""
+    return read_table(COMPARED_SUBJECTS, path)["decided_by"][0].as_py()
 
 
 def places_of(data: pa.Table, evaluation: Evaluation, axes: Sequence[str]) -> tuple[np.ndarray, ...]:

@@ -1,5 +1,7 @@
 """The tables of MultiBind's evaluation that people read: rates, paired differences, similarities, and what they rest on.
 
+Rates of two generators are of the same people where both rows say `same_subjects`; a paired difference always is.
+
 Shares are percent; the Jensen-Shannon shift is in nats and, divided by log 2, between 0 and 1; delta is in the unit of its
 similarity. Each mean has the interval of a bootstrap over instances. A cell is empty where nothing has the value, or where
 the dimension has no thresholds.
@@ -27,13 +29,14 @@ from .rates import (
     SUBSETS,
     Cutoffs,
     counts,
+    has_same_subjects,
     rate_parts,
     read_cutoffs,
     sample_rates,
     subset_of,
 )
 from .rates_page import rates_page
-from .similarity_arrays import Evaluation, read_compared, read_evaluation
+from .similarity_arrays import Evaluation, read_compared, read_deciders, read_evaluation
 from .tables import SLOTS
 from .thresholds import GENERATED_AGAIN
 
@@ -41,6 +44,7 @@ ENDS = ("", "_low", "_high")
 SCALES = (1, 1 / math.log(2))  # of the shift: nats, and normalised by its largest value
 PLACES = ("generator", "subset", "dimension")
 OF_THE_GENERATOR = ("miss", "mean_iou")  # the same in every dimension
+SAME = "same_subjects"  # the row is of exactly the compared subjects; false: its rates are of other people than those of true
 
 
 def tabulate_multibind(
@@ -62,27 +66,30 @@ def tabulate_multibind(
     evaluation = read_evaluation(generators, settings.dimensions, matched, validity, similarities)
     shared = read_compared(compared, evaluation)
     cutoffs, threshold_rows = read_cutoffs(thresholds, settings.dimensions)
-    samples, numbers = {}, {}
+    samples, numbers, same = {}, {}, {}
     for subset in SUBSETS:
         subjects = subset_of(evaluation, shared, subset)
         samples[subset] = sample_rates(rate_parts(evaluation, subjects, cutoffs, settings), settings)
         numbers[subset] = counts(evaluation, subjects, cutoffs)
+        same[subset] = has_same_subjects(subjects, shared)
     estimates = {
         subset: {name: interval(part, settings.confidence) for name, part in sample.items()}
         for subset, sample in samples.items()
     }
     marks = calibration_marks(evaluation, cutoffs, threshold_rows)
     tables = {
-        "table": rate_rows(evaluation, estimates, numbers, cutoffs, marks),
-        "differences": difference_rows(evaluation, samples[SUBSETS[0]], settings.confidence),
-        "similarity": similarity_rows(evaluation, estimates, numbers),
-        "js_temperatures": sweep_rows(evaluation, estimates, settings),
+        "table": rate_rows(evaluation, estimates, numbers, same, int(shared.sum()), cutoffs, marks),
+        "differences": difference_rows(evaluation, samples[SUBSETS[0]], shared, cutoffs, settings),
+        "similarity": similarity_rows(evaluation, estimates, numbers, same),
+        "js_temperatures": sweep_rows(evaluation, estimates, same, settings),
         "undiagnosable": undiagnosable_rows(evaluation, settings.undiagnosable_similarity),
         "thresholds": (list(THRESHOLDS.schema.names), _cells_of(threshold_rows)),
     }
     for name, (header, rows) in tables.items():
         write_text(folder / f"multibind_{name}.csv", csv_text(header, rows))
-    page = rates_page(evaluation, estimates, numbers, marks, settings)
+    page = rates_page(
+        evaluation, estimates, numbers, same[SUBSETS[0]], int(shared.sum()), read_deciders(compared), marks, settings
+    )
     write_text(folder / "multibind_table.html", page)
 
 
@@ -121,14 +128,18 @@ def rate_rows(
     evaluation: Evaluation,
     estimates: dict[str, dict[str, Estimate]],
     numbers: dict[str, dict[str, np.ndarray]],
+    same: dict[str, np.ndarray],
+    n_compared: int,
     cutoffs: Cutoffs,
     marks: list[tuple[str, str]],
 ):
     """multibind_table.csv: a row for each generator, subset of subjects and dimension, and for any dimension.
 
-    estimates, numbers: by subset and name, of shape (n_generators, n_dimensions + 1). marks: from calibration_marks.
+    estimates, numbers: by subset and name, of shape (n_generators, n_dimensions + 1). same: by subset, from has_same_subjects.
+    n_compared: subjects that generators are compared on. marks: from calibration_marks.
     """
     header = [*PLACES, "specialist", "thresholds", "thresholds_from", "threshold_self", "threshold_confusion", *COUNTS]
+    header += ["compared_subjects", SAME]
     header += [name + end for name in (*SHARES, *_shift_names()) for end in ENDS]
     cells_of_cutoffs = [[*map(_number, pair)] for pair in zip(*cutoffs, strict=True)]
     before = [
@@ -147,6 +158,7 @@ def rate_rows(
             for dimension, (first, *others) in enumerate(before):
                 at = (generator, dimension)
                 cells = [int(numbers[subset][count][at]) for count in COUNTS]
+                cells += [n_compared, _cell(bool(same[subset][generator]))]
                 found = estimates[subset]
                 cells += [percent(float(part[at])) for rate in SHARES for part in found[rate]]
                 for shift in SHIFTS:
@@ -155,35 +167,52 @@ def rate_rows(
     return header, rows
 
 
-def difference_rows(evaluation: Evaluation, sample: dict[str, Bootstrap], confidence: float):
-    """multibind_differences.csv: generator minus other generator on the same resamples of the compared subjects.
+def difference_rows(
+    evaluation: Evaluation, sample: dict[str, Bootstrap], compared: np.ndarray, cutoffs: Cutoffs, settings: Scoring
+):
+    """multibind_differences.csv: generator minus other generator on the same resamples and on the same subjects.
 
-    Shares in percentage points, the shift in nats. sample: by name, of shape (n_generators, n_dimensions + 1).
+    Those are the compared subjects, without any that one of the two lacks, which only a generator that decided nothing can.
+    `miss` is of all subjects. Shares in percentage points, the shift in nats.
+    sample: of the compared subjects, by name, of shape (n_generators, n_dimensions + 1). compared: from read_compared.
     """
-    header = ["dimension", "measure", "generator", "other_generator", "difference", "low", "high"]
+    header = ["dimension", "measure", "generator", "other_generator", "difference", "low", "high", "common_subjects"]
+    pairs = {}
+    for first, second in combinations(range(len(evaluation.generators)), 2):
+        common = compared & evaluation.matched[:, first] & evaluation.matched[:, second]
+        of_pair, places = sample, (first, second)
+        if (common != compared).any():
+            two = evaluation.only((first, second))
+            subjects = np.broadcast_to(common[:, None], two.matched.shape)
+            of_pair, places = sample_rates(rate_parts(two, subjects, cutoffs, settings), settings), (0, 1)
+        pairs[first, second] = of_pair, places, int(common.sum())
     rows = []
     for measure in (*SHARES, *SHIFTS):
         text = percent if measure in SHARES else _number
-        for first, second in combinations(range(len(evaluation.generators)), 2):
-            pair = (Bootstrap(sample[measure].means[g], sample[measure].resampled[:, g]) for g in (first, second))
-            estimate = interval(paired_difference(*pair), confidence)
+        for (first, second), (of_pair, places, n_common) in pairs.items():
+            both = (Bootstrap(of_pair[measure].means[g], of_pair[measure].resampled[:, g]) for g in places)
+            estimate = interval(paired_difference(*both), settings.confidence)
             names = [evaluation.generators[first], evaluation.generators[second]]
             for dimension, name in enumerate([*evaluation.dimensions, ANY]):
                 repeated = measure in OF_THE_GENERATOR and name != ANY
                 if math.isfinite(estimate.mean[dimension]) and not repeated:
                     cells = [text(float(part[dimension])) for part in estimate]
-                    rows.append([name, measure, *names, *cells])
+                    rows.append([name, measure, *names, *cells, n_common])
     return header, rows
 
 
 def similarity_rows(
-    evaluation: Evaluation, estimates: dict[str, dict[str, Estimate]], numbers: dict[str, dict[str, np.ndarray]]
+    evaluation: Evaluation,
+    estimates: dict[str, dict[str, Estimate]],
+    numbers: dict[str, dict[str, np.ndarray]],
+    same: dict[str, np.ndarray],
 ):
     """multibind_similarity.csv: delta on the diagonal, and the mean and the largest of each row off it (section 3.3, M-19)."""
-    header = [*PLACES, "specialist", "subjects", *(name + end for name in DELTAS for end in ENDS)]
+    header = [*PLACES, "specialist", "subjects", SAME, *(name + end for name in DELTAS for end in ENDS)]
     rows = [
         [
             *(generator, subset, dimension, specialist, int(numbers[subset]["subjects"][g, d])),
+            _cell(bool(same[subset][g])),
             *(_number(part[g, d]) for name in DELTAS for part in estimates[subset][name]),
         ]
         for g, generator in enumerate(evaluation.generators)
@@ -193,12 +222,14 @@ def similarity_rows(
     return header, rows
 
 
-def sweep_rows(evaluation: Evaluation, estimates: dict[str, dict[str, Estimate]], settings: Scoring):
+def sweep_rows(
+    evaluation: Evaluation, estimates: dict[str, dict[str, Estimate]], same: dict[str, np.ndarray], settings: Scoring
+):
     """multibind_js_temperatures.csv: the shift over subjects at several temperatures (M-12)."""
-    header = [*PLACES, "temperature", *(name + end for name in ("js_nats", "js_normalised") for end in ENDS)]
+    header = [*PLACES, SAME, "temperature", *(name + end for name in ("js_nats", "js_normalised") for end in ENDS)]
     rows = [
         [
-            *(generator, subset, dimension, f"{temperature:g}"),
+            *(generator, subset, dimension, _cell(bool(same[subset][g])), f"{temperature:g}"),
             *(_number(part[g, d] * scale) for scale in SCALES for part in estimates[subset][f"js_sweep_{number}"]),
         ]
         for g, generator in enumerate(evaluation.generators)
