@@ -48,6 +48,7 @@ include: "rules/attention.smk"
 include: "rules/multibind_photographs.smk"
 include: "rules/multibind_instances.smk"
 include: "rules/multibind_evaluation.smk"
+include: "rules/multibind_figures.smk"
 
 
 rule all:
@@ -67,6 +68,8 @@ rule all:
         rules.assemble_instances.output,
         rules.draw_instances.output,
         rules.tabulate_multibind.output,
+        rules.plot_multibind.output,
+        rules.show_multibind_failures.output,
 
 
 onstart:

@@ -64,7 +64,10 @@ FROM_SAMPLING = {"sample_single_objects"} | SINGLE_OBJECTS
 FROM_VOCABULARY = FROM_QUESTIONS | {"build_reliefs", "select_triplets", "card_triplets"} | FROM_SAMPLING
 
 FROM_NANO = embeds("nano") | triplets("nano") | attention("nano") | single_objects("nano") | TABLES
-FROM_FIGURES = {"plot_saber", "plot_attention", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"}
+FROM_FIGURES = {
+    *{"plot_saber", "plot_attention", "draw_contact_sheet", "draw_answer_sheet", "card_triplets"},
+    *{"plot_multibind", "show_multibind_failures"},
+}
 FROM_INTERVALS = {"tabulate_saber", "plot_saber", "tabulate_triplets"} | attention() | single_objects()
 
 # Another value for every key of a run.
@@ -112,11 +115,12 @@ GENERATOR = {
 }
 # Stages of MultiBind by the section that each reads: another value for every leaf, and what must run.
 GENERATORS = TINY.multibind.generation.generators
+FROM_RATES = {"tabulate_multibind", "plot_multibind", "show_multibind_failures"}
 
 
 def measured(*generators) -> set[str]:
     """Similarities of the generators' images, and the tables."""
-    return {f"measure_similarities {name}" for name in generators} | {"tabulate_multibind"}
+    return {f"measure_similarities {name}" for name in generators} | FROM_RATES
 
 
 def matched(*generators) -> set[str]:
@@ -226,7 +230,7 @@ MULTIBIND = {
             **{"thresholds": {"face": {"consistency": -0.2}}, "js_temperatures": [0.3], "confidence": 0.9, "seed": 1},
             **{"undiagnosable_similarity": 0.9, "folds": 4, "bootstrap_rounds": 200},
         },
-        {"tabulate_multibind"},
+        FROM_RATES,
     ),
 }
 # Leaves of a section that not all of its rules read, or not for every generator: another value, and what must run.
@@ -283,6 +287,7 @@ CASES = {
     "triplets.splits.set_size": (5, FROM_SPLITTING),
     "figures.dpi": (100, FROM_FIGURES),
     "figures.sheet_questions": (3, FROM_FIGURES),
+    "figures.failure_examples": (2, FROM_FIGURES),
     "embedders.nano.loader": ("open_clip", FROM_NANO - {"measure_attention nano"}),  # that loader gives no attention
     "embedders.nano.path": ("{copy}", FROM_NANO),
     "embedders.nano.revision": ("abc", FROM_NANO),

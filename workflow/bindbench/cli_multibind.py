@@ -14,6 +14,7 @@ from .config.multibind_scoring import Scoring
 from .config.multibind_segmentation import Segmentation
 from .config.multibind_selection import Selection
 from .config.multibind_sources import Photographs
+from .config.scoring import Figures
 from .errors import UserError
 
 SELECTED = path("--selected", "table of the chosen photographs; their pictures lie in the folder of its name")
@@ -192,6 +193,25 @@ def tabulate_multibind(options) -> None:
     behind = {"multibind": json.loads(options.behind)}
     compared_on = {"compared_generators": options.compared_generators}
     write_json(options.manifest, {**made_with(behind), **compared_on, "costs": read_costs(options.costs)})
+
+
+def plot_multibind(options) -> None:
+    from .figures.multibind_plots import plot_multibind
+    from .multibind.evaluation_tables import SUBJECT_OUTCOMES
+    from .tables import read_table
+
+    outcomes = read_table(SUBJECT_OUTCOMES, options.subject_outcomes).to_pylist()
+    plot_multibind(options.rates, outcomes, options.figures[0].parent, options.config)
+
+
+def show_multibind_failures(options) -> None:
+    from .multibind.gallery import Paths, show_failures
+
+    tables = Paths(
+        *(options.instances, options.subjects, options.generated, options.matched, options.validity),
+        *(options.similarities, options.subject_outcomes, options.image_patterns, options.cutoffs, options.rates),
+    )
+    show_failures(tables, options.page, options.folder, options.config)
 
 
 def review_instances(options) -> None:
@@ -414,6 +434,36 @@ MULTIBIND = [
             section("--config", Scoring, "section multibind.scoring"),
         ],
         tabulate_multibind,
+    ),
+    (
+        "plot-multibind",
+        "Draw the figures of MultiBind from its tables.",
+        [
+            path("--rates", "multibind_table.csv"),
+            path("--subject-outcomes", "table: what came of each subject"),
+            paths("--figures", "SVG files to write; the PNGs go beside them"),
+            section("--config", Figures, "section figures"),
+        ],
+        plot_multibind,
+    ),
+    (
+        "show-multibind-failures",
+        "Show the worst failures of each generator beside the photographs, and draw their confusion matrices.",
+        [
+            *DATA_SET,
+            paths("--generated", "tables of generated images; the images of each lie in the folder of its name"),
+            paths("--matched", "tables of matched slots, one for each generator"),
+            paths("--validity", "tables of what could be measured"),
+            paths("--similarities", "tables of similarities"),
+            path("--subject-outcomes", "table: what came of each subject"),
+            path("--image-patterns", "table: the patterns of each image"),
+            path("--cutoffs", "table of thresholds"),
+            path("--rates", "multibind_table.csv"),
+            path("--page", "HTML to write"),
+            path("--folder", "folder of the figures to write"),
+            section("--config", Figures, "section figures"),
+        ],
+        show_multibind_failures,
     ),
     (
         "review-instances",

@@ -22,3 +22,9 @@ class Figures(Section):
     sheet_questions: int = Field(
         36, ge=1, le=500, description="Questions shown on the contact sheets, spread over all N and both subsets."
     )
+    failure_examples: int = Field(
+        3,
+        ge=1,
+        le=50,
+        description="Images of each generator shown of each pattern in MultiBind's gallery of failures: its worst ones.",
+    )

@@ -42,4 +42,5 @@ VERSIONS = {
     "matching": 1,
     "specialists": 1,
     "multibind_rates": 3,
+    "multibind_figures": 1,
 }

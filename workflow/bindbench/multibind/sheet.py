@@ -6,19 +6,16 @@ A page holds everything it shows, so the folder opens from anywhere; a pager joi
 is, what made each part of it, under which licences the photographs stand, and what must not be passed on.
 """
 
-import base64
-import io
 import json
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from PIL import Image, UnidentifiedImageError
-
 from ..errors import UserError
 from ..figures.pages import html_page
-from ..files import progress, read_verified, write_text
+from ..figures.pictures import data_uri, small_copy
+from ..files import progress, write_text
 from ..people.masks import BrokenMask, decode_mask
 from ..people.outlines import outlines_of, svg_path
 from ..tables import read_table
@@ -28,7 +25,6 @@ from .tables import INSTANCES, SLOTS, SUBJECTS
 
 INSTANCES_A_PAGE = 20  # about 3 MB
 TARGET_PX, PERSON_PX = 640, 320  # longer side of the copies
-QUALITY = 80
 GENERATIVE = ("gemini", "openai", "google-genai")  # what a model's name begins with, where it is of the paper's kind
 STAND_IN = "an embedded stand-in, not the paper's kind"
 PAPER = {"instances": 508, "subjects": 1527, "by_subjects": {"2": 118, "3": 269, "4": 121}, "words": 474}
@@ -206,18 +202,8 @@ def _said(annotation: str) -> str:
 
 
 def _thumbnail(name: str, digest: str, table: Path, longest: int) -> str:
-    """A small WebP copy as a data URI. Raises UserError for a file that is missing, another one, or no picture."""
-    remedy = f"delete {table} and run again"
-    data = read_verified(table.parent / name, digest, remedy)
-    small = io.BytesIO()
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            copy = image.convert("RGB")
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        raise UserError(f"{table.parent / name}: not a readable picture; {remedy}") from None
-    copy.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3)
-    copy.save(small, "WEBP", quality=QUALITY)
-    return f"data:image/webp;base64,{base64.b64encode(small.getvalue()).decode()}"
+    """A small copy as a data URI. Raises UserError for a file that is missing, another one, or no picture."""
+    return data_uri(small_copy(table.parent / name, digest, f"delete {table} and run again", longest))
 
 
 # The card -------------------------------------------------------------------------------------------------------------
