@@ -1,8 +1,9 @@
 """Loads any embedder of the config behind one interface: texts or images in, float32 vectors of unit norm out.
 
 sentence-transformers loads whatever it can, adapters included; open_clip is the second door; there is no third: the
-packaged models become modules of sentence-transformers too (`modules.py`). Chat models such as Qwen3-VL-Embedding get
-the instruction as system message, and the hidden state of their last token is the embedding (arXiv 2601.04720).
+packaged models become modules of sentence-transformers too (`modules.py`), or answer as one does (`efficientnet.py`).
+Chat models such as Qwen3-VL-Embedding get the instruction as system message, and the hidden state of their last token is
+the embedding (arXiv 2601.04720).
 """
 
 import logging
@@ -147,10 +148,11 @@ class Model:
 
         Raises UserError if the model's output is not a number or all zeros, or has fewer dimensions than are kept.
         """
-        from sentence_transformers.util import batch_to_device
-
+        for key, value in features.items():
+            if isinstance(value, torch.Tensor):
+                features[key] = value.to(self.network.device)
         with torch.inference_mode():
-            output = self.network(batch_to_device(features, self.network.device))["sentence_embedding"]
+            output = self.network(features)["sentence_embedding"]
             values = output.float().cpu().numpy().astype(np.float64)
         if self.entry.dimensions:
             self._check_dimensions(values.shape[1])
@@ -220,7 +222,6 @@ def load(entry: Embedder, device: str | None = None, name: str | None = None, th
             raise UserError(f"embedders.{name}.{key}: the loader {entry.loader} cannot heed it; remove it")
     if threads:
         torch.set_num_threads(threads)
-    _quiet()
     model = Model(entry, name, _network(entry, name, pick_device(device, name)))
     model.network.eval()
     for modality in entry.modalities:
@@ -236,17 +237,21 @@ def load(entry: Embedder, device: str | None = None, name: str | None = None, th
 
 
 def _network(entry: Embedder, name: str, device: str):
-    """The SentenceTransformer of an entry, in eval mode or not."""
+    """The SentenceTransformer of an entry, or what looks like one; in eval mode or not."""
+    if entry.loader == "efficientnet-lite0":
+        from .efficientnet import EfficientNetFeatures
+
+        module = EfficientNetFeatures.from_file(*packaged_files("efficientnet-lite0", name))
+        return module.to(device).to(getattr(torch, entry.dtype))
+    _quiet()
     from sentence_transformers import SentenceTransformer
 
-    from .modules import BagOfWords, EfficientNetFeatures, OpenClip
+    from .modules import BagOfWords, OpenClip
 
     if entry.loader in ("sentence-transformers", "minilm"):
         return _sentence_transformer(entry, name, device)
     if entry.loader == "wordllama":
         module = BagOfWords.from_files(*packaged_files("wordllama", name))
-    elif entry.loader == "efficientnet-lite0":
-        module = EfficientNetFeatures.from_file(*packaged_files("efficientnet-lite0", name))
     else:
         path, pretrained, files = open_clip_source(entry, name)
         with _one_line(entry, name, on_hub=files is None), _silent():

@@ -1,7 +1,7 @@
-"""Embedders that sentence-transformers has no module for, as modules of it: so every model is a SentenceTransformer.
+"""Embedders that sentence-transformers has no module for, as modules of it: so every model is a SentenceTransformer
+(or looks like one: efficientnet.py).
 
 * BagOfWords: WordLlama's word vectors, averaged. It cannot bind, and must not seem to: see `preprocess`.
-* EfficientNetFeatures: the pooled features of EfficientNet-Lite0 (1280 dimensions), images only.
 * OpenClip: any open_clip checkpoint.
 """
 
@@ -9,13 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 from safetensors.torch import load_file
 from sentence_transformers.sentence_transformer.modules import InputModule, StaticEmbedding
 from tokenizers import Tokenizer
 from torch import nn
-
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class BagOfWords(StaticEmbedding):
@@ -34,46 +31,6 @@ class BagOfWords(StaticEmbedding):
         offsets = np.cumsum([0, *map(len, ids)])[:-1]
         flat = torch.tensor([token for row in ids for token in row], dtype=torch.long)
         return {"input_ids": flat, "offsets": torch.from_numpy(offsets)}
-
-
-class EfficientNetFeatures(InputModule):
-    """EfficientNet-Lite0 without its classifier: the last feature map, averaged over its places."""
-
-    modalities = ("image",)
-    image_px = 224
-    dimensions = 1280
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    @classmethod
-    def from_file(cls, weights: Path) -> "EfficientNetFeatures":
-        from efficientnet_lite_pytorch import EfficientNet
-
-        network = EfficientNet.from_name("efficientnet-lite0")
-        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
-        # Depthwise convolutions take two thirds of the time in this layout.
-        return cls(network.eval().to(memory_format=torch.channels_last))
-
-    def preprocess(self, inputs: list[Image.Image], prompt: str | None = None, **kwargs) -> dict[str, torch.Tensor]:
-        size = (self.image_px, self.image_px)
-        crops = [np.asarray(ImageOps.fit(image, size, Image.Resampling.BICUBIC)) for image in inputs]
-        pixels = torch.from_numpy(np.stack(crops)).permute(0, 3, 1, 2).float() / 255
-        mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (IMAGENET_MEAN, IMAGENET_STD))
-        return {"pixel_values": (pixels - mean) / std}
-
-    def forward(self, features: dict, **kwargs) -> dict:
-        pixels = features["pixel_values"].to(next(self.network.parameters()).dtype)
-        pixels = pixels.contiguous(memory_format=torch.channels_last)
-        features["sentence_embedding"] = self.network.extract_features(pixels).mean((2, 3))
-        return features
-
-    def get_embedding_dimension(self) -> int:
-        return self.dimensions
-
-    def save(self, output_path: str, *args, **kwargs) -> None:
-        raise NotImplementedError("the weights stay in their package")
 
 
 class OpenClip(InputModule):

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ..config.multibind_evaluation import Evaluation
 from ..config.multibind_segmentation import Segmentation
@@ -266,6 +265,10 @@ def read_generated(row: dict, pictures: Path) -> np.ndarray:
 
 def match_masks(true: list[np.ndarray], found: list[np.ndarray], min_iou: float) -> list[Match | Unmatched]:
     """For each subject's mask, (height, width) bool, the found person who is there: the Hungarian method, then the gate."""
+    from scipy.optimize import (
+        linear_sum_assignment,
+    )  # takes a third of a second, which those who only read tables need not wait
+
     if not found:
         return [Unmatched("nobody_found")] * len(true)
     overlaps = np.array([[mask_iou(mask, other) for other in found] for mask in true])

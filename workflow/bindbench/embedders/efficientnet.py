@@ -1,0 +1,63 @@
+"""EfficientNet-Lite0 without its classifier: the last feature map, averaged over its places (1280 dimensions), images only.
+
+It answers what loading.Model asks of a SentenceTransformer and is none: to import that library takes longer than to measure a few
+photographs, which is what each job of MultiBind's evaluation does.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import nn
+
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+class EfficientNetFeatures(nn.Module):
+    modalities = ("image",)
+    image_px = 224
+    dimensions = 1280
+    max_seq_length = None
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    @classmethod
+    def from_file(cls, weights: Path) -> "EfficientNetFeatures":
+        from efficientnet_lite_pytorch import EfficientNet
+
+        network = EfficientNet.from_name("efficientnet-lite0")
+        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+        # Depthwise convolutions take two thirds of the time in this layout.
+        return cls(network.eval().to(memory_format=torch.channels_last))
+
+    def preprocess(self, inputs: list[Image.Image], prompt: str | None = None, **kwargs) -> dict[str, torch.Tensor]:
+        size = (self.image_px, self.image_px)
+        crops = [np.asarray(ImageOps.fit(image, size, Image.Resampling.BICUBIC)) for image in inputs]
+        pixels = torch.from_numpy(np.stack(crops)).permute(0, 3, 1, 2).float() / 255
+        mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (IMAGENET_MEAN, IMAGENET_STD))
+        return {"pixel_values": (pixels - mean) / std}
+
+    def forward(self, features: dict, **kwargs) -> dict:
+        pixels = features["pixel_values"].to(next(self.network.parameters()).dtype)
+        pixels = pixels.contiguous(memory_format=torch.channels_last)
+        features["sentence_embedding"] = self.network.extract_features(pixels).mean((2, 3))
+        return features
+
+    # What a SentenceTransformer has beside these:
+
+    def __getitem__(self, index: int) -> nn.Module:
+        """Its modules in order, of which this is the only one."""
+        return (self,)[index]
+
+    def supports(self, modality: str) -> bool:
+        return modality in self.modalities
+
+    def get_embedding_dimension(self) -> int:
+        return self.dimensions
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.network.parameters()).device
