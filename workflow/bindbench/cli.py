@@ -22,6 +22,7 @@ from .cli_arguments import (
     read_services,
     read_settings,
     section,
+    serve,
 )
 from .cli_multibind import MULTIBIND
 from .config import Config, load
@@ -187,14 +188,12 @@ def _images(results: Path, settings: Config) -> list[Path]:
 
 
 def review_scenes(options) -> None:
-    from .review.scenes import serve_review
+    from .review.scenes import SceneReview
 
     settings = read_settings(options)
     saber, journal = options.results / "saber", Path(settings.screening.journal)
-    serve_review(
-        *(saber / "questions.parquet", saber / "scenes.parquet", _images(options.results, settings), journal),
-        port=options.port, by=options.by, open_browser=not options.no_browser,
-    )  # fmt: skip
+    tables = saber / "questions.parquet", saber / "scenes.parquet", _images(options.results, settings)
+    serve(SceneReview(*tables, journal, options.by), options)
 
 
 def propose_verdicts(options) -> None:

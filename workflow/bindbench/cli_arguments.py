@@ -53,3 +53,10 @@ def read_settings(options) -> Config:
     """The config of commands that a person calls: config/config.yaml where there is one, then the named files."""
     default = Path("config/config.yaml")
     return load([*([default] if default.exists() else []), *options.configfile])
+
+
+def serve(review, options) -> None:
+    """The page of a review (see review.serving) with the options of PAGE, until it is stopped."""
+    from .review.serving import serve_until_stopped
+
+    serve_until_stopped(review, port=options.port, open_browser=not options.no_browser)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from .cli_arguments import JOURNAL, PAGE, SERVICES, path, paths, read_services, read_settings, section
+from .cli_arguments import JOURNAL, PAGE, SERVICES, path, paths, read_services, read_settings, section, serve
 from .config.embedders import Embedder
 from .config.multibind_annotation import Annotation
 from .config.multibind_evaluation import Evaluation
@@ -215,18 +215,27 @@ def show_multibind_failures(options) -> None:
 
 
 def review_instances(options) -> None:
-    from .multibind.reviewing import serve_instance_review
+    from .multibind.reviewing import InstanceReview
 
-    folder = options.results / "multibind"
     names = "selected", "crops", "references", "backgrounds", "annotations", "prompts"
+    tables = (options.results / "multibind" / f"{name}.parquet" for name in names)
     journal = Path(read_settings(options).multibind.quality.journal)
-    serve_instance_review(
-        *(folder / f"{name}.parquet" for name in names),
-        journal,
-        port=options.port,
-        by=options.by,
-        open_browser=not options.no_browser,
-    )
+    serve(InstanceReview(*tables, journal, options.by), options)
+
+
+def label_subjects(options) -> None:
+    from .multibind.labelling import LabelReview, evaluation_files
+    from .multibind.labels import USUAL_TABLE
+
+    if options.most < 1:
+        raise UserError(f"--most {options.most}: ask about at least one")
+    settings = read_settings(options).multibind
+    files = evaluation_files(options.results / "multibind", list(settings.generation.generators))
+    labels = options.labels or Path(settings.scoring.labels or USUAL_TABLE)
+    sample = {"seed": options.seed, "most": options.most, "blind": not options.show_generators}
+    serve(LabelReview(files, settings.scoring, labels, options.by, **sample), options)
+    if settings.scoring.labels is None:
+        print(f"To calibrate the thresholds with them, set multibind.scoring.labels to {labels}.")
 
 
 MULTIBIND = [
@@ -470,5 +479,27 @@ MULTIBIND = [
         "Accept MultiBind's instances, or reject single parts of them, in a browser on this machine.",
         [*PAGE],
         review_instances,
+    ),
+    (
+        "label-subjects",
+        "Judge generated people, in a browser on this machine, so that MultiBind's thresholds can be calibrated.",
+        [
+            *(argument for argument in PAGE if argument[0] != "--by"),
+            ("--by", {"required": True, "help": "your name or initials: labels are kept by annotator"}),
+            (
+                "--labels",
+                {
+                    "type": Path,
+                    "help": "table to write; default: multibind.scoring.labels, or one in the folder screening",
+                },
+            ),
+            (
+                "--most",
+                {"type": int, "default": 500, "help": "generated people to be asked about, each in one dimension"},
+            ),
+            ("--seed", {"type": int, "default": 0, "help": "draws who is asked about first"}),
+            ("--show-generators", {"action": "store_true", "help": "tell which generator made a picture"}),
+        ],
+        label_subjects,
     ),
 ]

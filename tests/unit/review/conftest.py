@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from bindbench.files import sha256
 from bindbench.tables import IMAGES, write_table
+from made_labelling import MadeLabelling, make_labelling
 from made_multibind import MadeMultiBind, make_multibind
 from PIL import Image
 from review_browser import browser  # noqa: F401 (a fixture)
@@ -80,3 +81,8 @@ def saber(tmp_path) -> Saber:
 @pytest.fixture
 def multibind(tmp_path) -> MadeMultiBind:
     return make_multibind(tmp_path, {"coco-a": 2, "folder-b": 3, "coco-c": 4})
+
+
+@pytest.fixture
+def labelling(tmp_path) -> MadeLabelling:
+    return make_labelling(tmp_path, {"coco-a": 2, "folder-b": 3})

@@ -8,9 +8,11 @@ TABLES = ("selected", "crops", "references", "backgrounds", "annotations", "prom
 PROGRAM = """
 import sys
 from pathlib import Path
-from bindbench.multibind.reviewing import serve_instance_review
+from bindbench.multibind.reviewing import InstanceReview
+from bindbench.review.serving import serve_until_stopped
 *tables, journal, port = sys.argv[1:]
-serve_instance_review(*map(Path, tables), Path(journal), port=int(port), by="Ada", open_browser=False)
+review = InstanceReview(*map(Path, tables), Path(journal), by="Ada")
+serve_until_stopped(review, port=int(port), open_browser=False)
 """
 
 

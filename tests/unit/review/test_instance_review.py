@@ -1,56 +1,21 @@
 """The server of MultiBind's review: parts with their bytes, verdicts that belong to them, and only what is known is served."""
 
-import http.client
 import json
-import threading
-from contextlib import contextmanager
 
 import pytest
+import review_client
 from bindbench.errors import UserError
 from bindbench.multibind.parts import KEY, crop_digest, rejected_parts
-from bindbench.multibind.reviewing import PAGE, REASONS, InstanceReview, instance_review_server
+from bindbench.multibind.reviewing import REASONS, InstanceReview
 from bindbench.review.journal import Journal, append_proposal
+from bindbench.review.serving import FRAME
+from review_client import PRESS
 
 TABLES = ("selected", "crops", "references", "backgrounds", "annotations", "prompts")
-PRESS = "0123456789abcdef" * 2
 
 
-@contextmanager
 def serving(made):
-    server = instance_review_server(*(made.path(name) for name in TABLES), made.journal, by="Ada")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield Client(server)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-class Client:
-    def __init__(self, server):
-        self.address, self.token = server.server_address, server.token
-
-    def ask(self, method, path, body=None, token=True):
-        connection = http.client.HTTPConnection(*self.address, timeout=10)
-        headers = {"X-Review-Token": self.token} if token else {}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        connection.request(method, path, body and json.dumps(body), headers)
-        response = connection.getresponse()
-        data = response.read()
-        connection.close()
-        return response, data
-
-    def get(self, path):
-        response, data = self.ask("GET", path)
-        assert response.status == 200, data
-        return json.loads(data)
-
-    def press(self, *items, press=PRESS, **more):
-        response, data = self.ask("POST", "/presses", {"press": press, "verdicts": list(items), **more})
-        return response.status, json.loads(data)
+    return review_client.serving(InstanceReview(*(made.path(name) for name in TABLES), made.journal, by="Ada"))
 
 
 @pytest.fixture
@@ -120,7 +85,7 @@ def test_only_what_is_known_is_served(client, path):
 def test_without_the_token_only_the_page_is_told_which_asks_for_nothing_outside(client):
     for path in ("/state", "/instances/coco-a", "/pictures/coco-a/target"):
         assert client.ask("GET", path, token=False)[0].status == 403
-    for path in PAGE:
+    for path in FRAME | InstanceReview.pages:
         response, data = client.ask("GET", path, token=False)
         assert response.status == 200 and b"://" not in data and b"innerHTML" not in data and b"style=" not in data
 

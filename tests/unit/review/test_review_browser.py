@@ -9,9 +9,11 @@ from review_browser import Page, Program
 PROGRAM = """
 import sys
 from pathlib import Path
-from bindbench.review.scenes import serve_review
+from bindbench.review.scenes import SceneReview
+from bindbench.review.serving import serve_until_stopped
 questions, scenes, images, journal, port = sys.argv[1:]
-serve_review(questions, scenes, [images], Path(journal), port=int(port), by="Ada", open_browser=False)
+review = SceneReview(questions, scenes, [images], Path(journal), by="Ada")
+serve_until_stopped(review, port=int(port), open_browser=False)
 """
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from bindbench.errors import UserError
 from bindbench.review.journal import Journal, append_proposal, read_journal
-from bindbench.review.scenes import review_server, serve_review
-from bindbench.review.serving import usual_port
+from bindbench.review.scenes import SceneReview
+from bindbench.review.serving import serve_until_stopped, server_of, usual_port
 
 PRESS = "0123456789abcdef" * 2
 
@@ -55,8 +55,8 @@ class Client:
 
 
 @contextmanager
-def serving(saber, **more):
-    server = review_server(*saber.tables, **more)
+def serving(saber, by=None, **more):
+    server = server_of(SceneReview(*saber.tables, by=by), **more)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -125,21 +125,21 @@ def test_another_site_s_page_is_refused_even_with_the_token(client, saber, origi
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "", "10.0.0.1"])
 def test_nothing_but_loopback_is_bound(saber, host):
     with pytest.raises(UserError, match="only this machine"):
-        review_server(*saber.tables, host=host)
+        server_of(SceneReview(*saber.tables), host=host)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.0.0.2"])
 def test_loopback_is_bound_and_only_it(saber, host):
-    server = review_server(*saber.tables, host=host)
+    server = server_of(SceneReview(*saber.tables), host=host)
     assert server.server_address[0] == ("127.0.0.1" if host == "localhost" else host)
     server.server_close()
 
 
 def test_a_port_that_is_taken_or_no_port_is_told_in_one_line(saber, client):
     with pytest.raises(UserError, match=f"port {client.port} is taken"):
-        review_server(*saber.tables, port=client.port)
+        server_of(SceneReview(*saber.tables), port=client.port)
     with pytest.raises(UserError, match="must be from 0 to 65535"):
-        review_server(*saber.tables, port=70000)
+        server_of(SceneReview(*saber.tables), port=70000)
 
 
 # ---- what may be asked
@@ -182,7 +182,9 @@ def test_the_page_needs_nothing_from_outside_and_may_not_ask_for_it(client):
         "/": "text/html",
         "/page.js": "text/javascript",
         "/review.js": "text/javascript",
+        "/furniture.js": "text/javascript",
         "/page.css": "text/css",
+        "/review.css": "text/css",
         "/style.css": "text/css",
     }.items():
         response, data = client.ask("GET", path, token=False)
@@ -279,7 +281,7 @@ def test_a_question_waits_until_all_its_images_exist(saber):
     saber.scene_rows.clear()
     saber.write_images()
     with pytest.raises(UserError, match="no question has all five images yet"):
-        review_server(*saber.tables)
+        server_of(SceneReview(*saber.tables))
 
 
 def test_the_embedded_renderer_s_images_are_accepted_until_a_person_says_otherwise(saber):
@@ -306,7 +308,7 @@ def test_a_damaged_journal_is_told_at_the_start(saber):
     saber.journal.parent.mkdir()
     saber.journal.write_text("nonsense\n")
     with pytest.raises(UserError, match="line 1: not JSON"):
-        review_server(*saber.tables)
+        server_of(SceneReview(*saber.tables))
 
 
 # ---- presses
@@ -411,7 +413,7 @@ def test_no_command_line_shows_the_token(saber, monkeypatch):
 
     monkeypatch.setattr(webbrowser, "open", browse)
     handler = signal.getsignal(signal.SIGTERM)
-    serve_review(*saber.tables)
+    serve_until_stopped(SceneReview(*saber.tables))
     ((address, text, others),) = opened
     assert f"http://127.0.0.1:{usual_port(saber.journal)}/#" in text
     token = text.split("#")[1].split('"')[0]
@@ -429,10 +431,10 @@ def test_a_restarted_review_is_where_the_page_expects_it_unless_somebody_else_is
         return True
 
     monkeypatch.setattr(webbrowser, "open", browse)
-    serve_review(*saber.tables)
-    serve_review(*saber.tables)
+    serve_until_stopped(SceneReview(*saber.tables))
+    serve_until_stopped(SceneReview(*saber.tables))
     with serving(saber, port=usual_port(saber.journal)):
-        serve_review(*saber.tables)
+        serve_until_stopped(SceneReview(*saber.tables))
         with pytest.raises(UserError, match="is taken"):
-            serve_review(*saber.tables, port=usual_port(saber.journal))
+            serve_until_stopped(SceneReview(*saber.tables), port=usual_port(saber.journal))
     assert ports[0] == ports[1] == usual_port(saber.journal) != ports[2]

@@ -32,7 +32,8 @@ class Scoring(Section):
     labels: str | None = Field(
         None,
         min_length=1,
-        description="Parquet table of the labels of people, from which the thresholds are calibrated; null: the defaults.",
+        description="Parquet table of the labels of people, from which the thresholds are calibrated; null: the defaults. "
+        "`python -m bindbench label-subjects` makes it, as screening/multibind_labels.parquet.",
     )
     default_thresholds: str = Field(
         "resources/multibind/default_thresholds.csv",

@@ -7,8 +7,8 @@ parts keep their verdicts. Pictures are served with the bytes that the tables na
 """
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -18,8 +18,8 @@ from ..files import sha256
 from ..people.outlines import outlines_of, svg_path
 from ..review.journal import Journal
 from ..review.judging import Judged, Judging
-from ..review.server import LoopbackServer, Refusal, Reply, json_reply
-from ..review.serving import public_files, serve_until_stopped
+from ..review.pictures import noted_bytes, picture_reply
+from ..review.server import Refusal, Reply, json_reply
 from .parts import KEY, Joined, Part, parts_of, picture_folder, read_joined
 from .showing import prompt_blocks, readable_annotation
 from .tables import SLOTS
@@ -51,16 +51,7 @@ REASONS = {
         "bad English",
     ),
 }
-PAGE = {
-    "/": "instances.html",
-    "/page.js": "instances.js",
-    "/review.js": "review.js",
-    "/page.css": "review.css",
-    "/instances.css": "instances.css",
-}
-CONTENT_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"}
 MOST_PARTS = 2 * len(SLOTS) + 4
-REMADE = "was made again; start the review again"
 
 
 class InstanceReview:
@@ -69,6 +60,14 @@ class InstanceReview:
     The tables of MultiBind; those of later stages may be missing still, and an instance is shown with what there is of it.
     by: who judges, for the journal. Raises UserError for a table that is broken, and when there is no instance.
     """
+
+    title = "Screening"
+    pages: ClassVar = {
+        "/page.js": "instances.js",
+        "/outlines.js": "outlines.js",
+        "/page.css": "instances.css",
+        "/people.css": "people.css",
+    }
 
     def __init__(
         self,
@@ -167,7 +166,7 @@ class InstanceReview:
 
     def _outline(self, joined: Joined, slot: str) -> str:
         row = joined.crops[slot]
-        data = self._bytes("selected", row["mask_file"], row["mask_sha256"])
+        data = noted_bytes(self.folders["selected"] / row["mask_file"], row["mask_sha256"], row["mask_file"])
         mask = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_GRAYSCALE)
         if mask is None or mask.shape != (joined.selected["height"], joined.selected["width"]):
             raise Refusal(409, f"{row['mask_file']} is no mask of the photograph's size")
@@ -185,17 +184,7 @@ class InstanceReview:
         }.get(what, (None, "", "", ""))
         if not row or not row[column] or (slot and what not in ("crop", "reference")):
             raise Refusal(404, f"{instance} has no {name[:40]}")
-        kind = CONTENT_TYPES.get(Path(row[column]).suffix.lower(), "application/octet-stream")
-        return Reply(200, kind, self._bytes(folder, row[column], row[digest]))
-
-    def _bytes(self, folder: str, name: str, digest: str) -> bytes:
-        try:
-            data = (self.folders[folder] / name).read_bytes()
-        except OSError as error:
-            raise Refusal(404, f"{name} cannot be read ({error.strerror})") from None
-        if sha256(data) != digest:
-            raise Refusal(409, f"{name} {REMADE}")
-        return data
+        return picture_reply(self.folders[folder] / row[column], row[digest], row[column])
 
 
 def _slots(joined: Joined) -> Sequence[str]:
@@ -220,42 +209,3 @@ def _facts(joined: Joined, part: Part) -> str:
     if part.part == "prompt" and joined.prompt:
         return f"{joined.prompt['words']} words"
     return ""
-
-
-def instance_review_server(
-    selected: Path,
-    crops: Path,
-    references: Path,
-    backgrounds: Path,
-    annotations: Path,
-    prompts: Path,
-    journal: Path,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    by: str | None = None,
-    token: str | None = None,
-) -> LoopbackServer:
-    """The server, bound but not yet serving. Raises UserError as InstanceReview and LoopbackServer do."""
-    review = InstanceReview(selected, crops, references, backgrounds, annotations, prompts, journal, by)
-    return LoopbackServer(host, port, public_files(PAGE), review.answer, token)
-
-
-def serve_instance_review(
-    selected: Path,
-    crops: Path,
-    references: Path,
-    backgrounds: Path,
-    annotations: Path,
-    prompts: Path,
-    journal: Path,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    by: str | None = None,
-    open_browser: bool = True,
-) -> None:
-    """Serves the page until Ctrl-C or SIGTERM; port: see serve_until_stopped. Raises UserError: see instance_review_server."""
-    tables = (selected, crops, references, backgrounds, annotations, prompts, journal)
-    server_at = partial(instance_review_server, *tables, host=host, by=by)
-    serve_until_stopped(lambda number: server_at(port=number), journal, port, open_browser)

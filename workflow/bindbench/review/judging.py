@@ -77,7 +77,7 @@ class Judging:
             if not isinstance(item, str) or item not in self.items:
                 raise Refusal(404, f"there is no such {key}")
             if given.get("sha256") != self.items[item].sha256:
-                raise Refusal(409, f"{item} is not what was judged; look again")
+                raise Refusal(409, f"this {key} is not what was judged; look again")
             if not isinstance(reason, (str, type(None))) or len(reason or "") > LONGEST_REASON:
                 raise Refusal(400, f"a reason is a text of at most {LONGEST_REASON} characters")
             reason = " ".join((reason or "").split()) or None

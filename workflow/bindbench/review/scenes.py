@@ -7,8 +7,8 @@ bytes that the table of images names, so that a verdict belongs to what was seen
 """
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +18,8 @@ from ..files import sha256
 from ..tables import IMAGES, KIND_TITLES, QUESTIONS, SCENE_ROLES, SCENES, read_table, read_tables
 from .journal import Journal, default_verdict
 from .judging import Judged, Judging
-from .server import LoopbackServer, Refusal, Reply, json_reply
-from .serving import public_files, serve_until_stopped
+from .pictures import picture_reply
+from .server import Refusal, Reply, json_reply
 
 REASONS = (
     "wrong object",
@@ -30,7 +30,6 @@ REASONS = (
     "cut off",
     "unreadable",
 )
-PAGE = {"/": "scenes.html", "/page.js": "scenes.js", "/review.js": "review.js", "/page.css": "review.css"}
 
 
 class SceneReview:
@@ -39,6 +38,9 @@ class SceneReview:
     questions, scenes, images: tables of SABER (images: one for each shard). by: who judges, for the journal.
     A question is shown when all five of its images exist. Raises UserError when none is.
     """
+
+    title = "Screening"
+    pages: ClassVar = {"/page.js": "scenes.js", "/page.css": "scenes.css"}
 
     def __init__(self, questions: Path, scenes: Path, images: Sequence[Path], journal: Path, by: str | None = None):
         self.images = _read_images(images)
@@ -58,7 +60,8 @@ class SceneReview:
             case "GET", ["questions", question] if question in self.questions:
                 return json_reply(self.question(question))
             case "GET", ["images", scene] if scene in self.scenes:
-                return Reply(200, "image/png", self.image(scene))
+                entry = self.images[scene]
+                return picture_reply(entry["file"], entry["sha256"], f"the image of {scene}")
             case "POST", ["presses"]:
                 return json_reply({"standings": self.judging.press(body)})
         raise Refusal(404, f"there is no {'/'.join(parts)[:100]}")
@@ -101,17 +104,6 @@ class SceneReview:
             ],
         }
 
-    def image(self, scene: str) -> bytes:
-        """The file's bytes. Raises Refusal when they are not those that the table names."""
-        entry = self.images[scene]
-        try:
-            data = entry["file"].read_bytes()
-        except OSError as error:
-            raise Refusal(404, f"the image of {scene} cannot be read ({error.strerror})") from None
-        if sha256(data) != entry["sha256"]:
-            raise Refusal(409, f"the image of {scene} was made again; start the review again")
-        return data
-
 
 def _read_images(images: Sequence[Path]) -> dict[str, dict]:
     """sha256, renderer and file of each scene's image."""
@@ -136,35 +128,3 @@ def _read_questions(table: pa.Table, scenes: Path, images: dict[str, dict]) -> t
             questions[question["question"]] = question | {"scenes": [rows[role]["scene"] for role in SCENE_ROLES]}
             shown |= {rows[role]["scene"]: rows[role] for role in SCENE_ROLES}
     return shown, questions
-
-
-def review_server(
-    questions: Path,
-    scenes: Path,
-    images: Sequence[Path],
-    journal: Path,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    by: str | None = None,
-    token: str | None = None,
-) -> LoopbackServer:
-    """The server, bound but not yet serving. Raises UserError as SceneReview and LoopbackServer do."""
-    review = SceneReview(questions, scenes, images, journal, by)
-    return LoopbackServer(host, port, public_files(PAGE), review.answer, token)
-
-
-def serve_review(
-    questions: Path,
-    scenes: Path,
-    images: Sequence[Path],
-    journal: Path,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    by: str | None = None,
-    open_browser: bool = True,
-) -> None:
-    """Serves the page until Ctrl-C or SIGTERM; port: see serve_until_stopped. Raises UserError: see review_server."""
-    server_at = partial(review_server, questions, scenes, images, journal, host=host, by=by)
-    serve_until_stopped(lambda number: server_at(port=number), journal, port, open_browser)

@@ -5,15 +5,31 @@ import sys
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Protocol
 
 from ..figures.pages import STYLE
 from ..files import sha256
-from .server import LoopbackServer, PortTaken
+from .judging import Judging
+from .server import LoopbackServer, PortTaken, Reply
 
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+FRAME = {"/": "review.html", "/review.js": "review.js", "/furniture.js": "furniture.js", "/review.css": "review.css"}
+
+
+class Review(Protocol):
+    """What a page needs of the side that serves it."""
+
+    title: str  # of what is done, for the terminal
+    pages: Mapping[
+        str, str
+    ]  # files of the folder page besides FRAME, by path: /page.js, which calls begin, and /page.css
+    judging: Judging
+
+    def answer(self, method: str, parts: list[str], body: dict | None) -> Reply:
+        """Raises Refusal."""
 
 
 def public_files(pages: Mapping[str, str]) -> dict[str, tuple[str, bytes]]:
@@ -32,23 +48,27 @@ def usual_port(journal: Path) -> int:
     return 20000 + int(sha256(str(Path(journal).resolve())), 16) % 10000
 
 
-def serve_until_stopped(
-    server_at: Callable[[int], LoopbackServer], journal: Path, port: int = 0, open_browser: bool = True
-) -> None:
+def server_of(review: Review, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> LoopbackServer:
+    """The server, bound but not yet serving. Raises UserError as LoopbackServer does."""
+    return LoopbackServer(host, port, public_files(FRAME | review.pages), review.answer, token)
+
+
+def serve_until_stopped(review: Review, host: str = "127.0.0.1", port: int = 0, open_browser: bool = True) -> None:
     """Serves a page until Ctrl-C or SIGTERM.
 
-    server_at: makes the server at a port. port: 0 takes the journal's own while it is free: presses that a page kept when
-    the server went away lie in the browser under the old address, and are found again there. Raises UserError as it does.
+    port: 0 takes the journal's own while it is free: presses that a page kept when the server went away lie in the browser
+    under the old address, and are found again there. Raises UserError as server_of does.
     """
+    journal = review.judging.journal.path
     ports = [port] if port else [usual_port(journal), 0]
     for number in ports:
         try:
-            server = server_at(number)
+            server = server_of(review, host, number)
             break
         except PortTaken:
             if number == ports[-1]:
                 raise
-    print(f"Screening, verdicts go into {journal}. Open {server.url}\nCtrl-C ends it.", flush=True)
+    print(f"{review.title}; what is judged goes into {journal}. Open {server.url}\nCtrl-C ends it.", flush=True)
 
     def stop(*about) -> None:
         threading.Thread(target=server.shutdown).start()

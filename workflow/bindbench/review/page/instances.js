@@ -1,4 +1,5 @@
-// The page of review/instances.py: an instance of MultiBind at a time, with a verdict for each of its parts.
+// The page of multibind/reviewing.py: an instance of MultiBind at a time, with a verdict for each of its parts.
+import { drawn, over, twice } from "/outlines.js";
 import { act, begin, by, choose, element, showPicture, showStanding } from "/review.js";
 
 const KEY_OF = { instance: "i", background: "9", annotation: "d", prompt: "t" };
@@ -7,7 +8,6 @@ const NAMES = {
   prompt: "prompt",
 };
 const SLOTS = "ABCD";
-const SVG = document.getElementById("drawing").namespaceURI;
 
 const keyOf = ({ part, slot }) => KEY_OF[part] || String(SLOTS.indexOf(slot) + (part === "crop" ? 1 : 5));
 const nameOf = ({ part, slot }) => (slot ? `${NAMES[part]} of ${slot}` : NAMES[part]);
@@ -15,18 +15,6 @@ const pictureOf = ({ part, slot }) => (slot ? `${part}_${slot}` : part === "back
 const isText = ({ part }) => part === "annotation" || part === "prompt";
 
 // -------------------------------------------------------------------------------------------- drawn over a picture
-
-function drawn(tag, attributes, ...children) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-function twice(tag, attributes) {
-  // A light line below the coloured one, so that it is seen on any picture.
-  return [drawn(tag, { ...attributes, class: "under" }), drawn(tag, attributes)];
-}
 
 function outlined(instance, slot) {
   const part = instance.parts.find((one) => one.part === "crop" && one.slot === slot);
@@ -47,12 +35,12 @@ function boxes(instance) {
 
 function overlay(instance, part) {
   if (part.part === "instance") {
-    return [drawn("svg", { viewBox: `0 0 ${instance.width} ${instance.height}`, "aria-hidden": "true" }, ...boxes(instance))];
+    return [over(`0 0 ${instance.width} ${instance.height}`, ...boxes(instance))];
   }
   const subject = part.part === "crop" && instance.subjects.find(({ slot }) => slot === part.slot);
   if (!subject) return [];
   const group = drawn("g", { class: `slot-${part.slot}` }, ...outlined(instance, part.slot));
-  return [drawn("svg", { viewBox: subject.box.join(" "), "aria-hidden": "true" }, group)];
+  return [over(subject.box.join(" "), group)];
 }
 
 // ------------------------------------------------------------------------------------------------------------ texts
@@ -126,12 +114,31 @@ function showCard(card, part, isChosen) {
 }
 
 begin({
+  title: "Screening",
+  note: "A rejected part is made again and then is open again; the other parts keep their verdicts. An instance with a rejected "
+    + "part stays out of the data set. Nothing is to be judged by who somebody is: names, origin and other sensitive traits "
+    + "have no place in annotations.",
   noun: "instance",
   nouns: "instances",
   items: "parts",
   key: "part",
   movesOn: false,
-  facets: ["problems", "subjects", "source"],
+  facets: { problems: "Checks", subjects: "Subjects", source: "Source" },
+  states: [["open", "with open parts"], ["rejected", "with rejected parts"], ["accepted", "all accepted"]],
+  buttons: [["acceptAll", "Accept the instance, go on"], ["accept", "Accept this part"], ["reject", "Reject this part…"],
+    ["confirm", "Confirm proposal"]],
+  largeNote: "Its key, [↑] or [↓] shows another part.",
+  help: [
+    ["[a]", "accept the instance: every part of it that is not rejected; and go on"],
+    ["[1] … [4]", "choose the crop and mask of subject A to D"],
+    ["[5] … [8]", "choose the reference of subject A to D"],
+    ["[9] [d] [t]", "choose the background, the description (annotation), the text (prompt)"],
+    ["[i]", "choose the instance as a whole: its photograph, and the choice of it"],
+    ["[↑] [↓]", "the part before or after the chosen one"],
+    ["[r]", "reject the chosen part, then a digit or words for the reason"],
+    ["[y]", "accept the chosen part alone"],
+    ["[c]", "confirm what a model proposes for it"],
+  ],
   keys: { a: "acceptAll", y: "accept", ArrowDown: "down", ArrowUp: "up" },
   digits: (key, { items }) => items.findIndex((part) => keyOf(part) === key),
   entries: ({ instances }) => instances.map(({ instance, subjects, source, problems, parts }) => ({
@@ -163,7 +170,9 @@ begin({
       else holder.replaceChildren(...overlay(instance, part));
     }
     if (!isText(part)) showPicture(holder, pictureOf(part), part.title);
-    by("large-problems").textContent = part.problems.length ? `⚠ ${part.problems.join(", ")}` : "";
-    by("large-facts").textContent = [part.model, part.facts].filter(Boolean).join("; ");
+    by("large-more").replaceChildren(
+      element("p", { id: "large-problems", class: "problems" }, part.problems.length ? `⚠ ${part.problems.join(", ")}` : ""),
+      element("p", { id: "large-facts", class: "soft" }, [part.model, part.facts].filter(Boolean).join("; ")),
+    );
   },
 });

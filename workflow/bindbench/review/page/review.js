@@ -4,24 +4,34 @@
 // neither a server that is gone nor a page that is closed loses one. It has an id, so that sending it twice is harmless.
 //
 // A page calls begin(view). Its view says:
+//   title, note          the page's name, and a paragraph of its help
 //   noun, nouns, items   what an entry is called (question, questions), and what is judged, in the plural (scenes)
 //   key                  the name of an item's id in the journal: scene
 //   entries(state)       of the answer to /state: [{id, facets: {name: value}, items: [ids]}]
 //   path(id)             where an entry is asked for
-//   adopt(answer)        makes of that answer an entry: {id, items: [{id, sha256, name, title, pictures: [names], trouble}]}
+//   adopt(answer)        makes of that answer an entry: {id, items: [{id, sha256, name, title, pictures: [names], trouble}]};
+//                        title, if it has one, is shown in place of the id
 //   pictures(entry)      [[name, path]] of its pictures
-//   facets               names of the filters besides the state
+//   facets, states       labels of the filters by facet, and [[value, words]] of the filter of states besides "all"
 //   place(entry), aside(state)   what the header says of the entry that is shown, and after the counts
+//   totals(verdicts)     in place of the usual counts: {done, all, text}; verdicts: of the items of each entry
+//   signs                in place of the usual ones: a sign and a word by verdict
 //   reasons(item, state) for which an item may be rejected
 //   movesOn              whether a verdict leads to the next open item
-//   keys                 actions of further keys; Shift+a is apart from a
+//   keys                 actions of further keys, null for none; Shift+a is apart from a
+//   actions              functions of further actions
+//   buttons, help        [[action, words]], and [[keys, words]] in which [a] is a key; largeNote: beside what is enlarged
 //   digits(key, entry)   the item that a key chooses: its index, or -1
 //   draw(entry), show(entry, chosen), showLarge(entry, item)   the entry from nothing, what changes, the enlarged item
+
+import { by, element, furnish, offer } from "/furniture.js";
+
+export { by, element };
 
 const LATER = 3000; // milliseconds until an unsent press is tried again
 const PATIENCE = 15000; // milliseconds that an answer may take
 const KEPT = 5; // entries whose pictures are held
-export const by = (id) => document.getElementById(id);
+const SIGNS = { accepted: "✓ accepted", rejected: "✗ rejected", open: "○ open" };
 
 let view = null;
 let token = "";
@@ -144,7 +154,7 @@ export const standing = (item) => standings[item] || { verdict: "open", by_perso
 const undoable = () => JSON.parse(sessionStorage.getItem(`undo.${review.journal}`) || "[]");
 const setUndoable = (stack) => sessionStorage.setItem(`undo.${review.journal}`, JSON.stringify(stack.slice(-200)));
 
-function judge(verdicts) {
+export function judge(verdicts) {
   const before = Object.fromEntries(verdicts.map((line) => [line[view.key], standing(line[view.key])]));
   const body = { press: newId(), verdicts };
   setUndoable([...undoable(), { press: body.press, entry: current.id, before }]);
@@ -152,7 +162,7 @@ function judge(verdicts) {
   keep(body, Object.fromEntries(after));
 }
 
-function seen(items) {
+export function seen(items) {
   const trouble = items.map((item) => item.trouble).find(Boolean);
   if (trouble) say(`This cannot be judged: ${trouble}.`, "error");
   else if (items.every((item) => item.pictures.every((name) => current.pictures[name]))) return true;
@@ -160,7 +170,7 @@ function seen(items) {
   return false;
 }
 
-const line = (item, verdict, reason = null) => ({ [view.key]: item.id, sha256: item.sha256, verdict, reason });
+export const line = (item, verdict, reason = null) => ({ [view.key]: item.id, sha256: item.sha256, verdict, reason });
 
 function give(verdict, reason) {
   const { items } = current;
@@ -236,7 +246,7 @@ const actions = {
 export function act(name) {
   if (!review) return;
   if (!current && !["help", "undo", "nextOpen"].includes(name)) return;
-  actions[name]();
+  (actions[name] || view.actions[name])(current);
 }
 
 // --------------------------------------------------------------------------------------------------- which entries
@@ -245,9 +255,10 @@ const filter = (name) => by(`filter-${name}`).value;
 
 function fits(index, state = filter("state")) {
   const { facets, items } = entries[index];
-  if (view.facets.some((name) => filter(name) && String(facets[name]) !== filter(name))) return false;
+  if (Object.keys(view.facets).some((name) => filter(name) && String(facets[name]) !== filter(name))) return false;
   const verdicts = items.map((item) => standing(item).verdict);
   if (state === "all") return true;
+  if (state === "done") return !verdicts.includes("open");
   return state === "accepted" ? verdicts.every((verdict) => verdict === state) : verdicts.includes(state);
 }
 
@@ -327,16 +338,6 @@ let again = null; // what "Try again" does besides sending what is kept
 
 // ------------------------------------------------------------------------------------------------------------ drawing
 
-export function element(tag, attributes, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null) made.setAttribute(name, value);
-  }
-  made.append(...children);
-  return made;
-}
-
 export function say(message, kind = "", retry = false) {
   by("status").textContent = message;
   by("status").className = kind;
@@ -354,8 +355,7 @@ function look(item) {
     return { css: "proposed", text: `◌ ${verdict}; proposed: ${opinion}`, small: `by ${proposal.by || "a model"}, not confirmed` };
   }
   if (verdict === "accepted" && !by_person) small.push("by default");
-  const signs = { accepted: "✓ accepted", rejected: "✗ rejected", open: "○ open" };
-  return { css: verdict, text: signs[verdict] + (reason ? `: ${reason}` : ""), small: small.join(", ") };
+  return { css: verdict, text: (view.signs || SIGNS)[verdict] + (reason ? `: ${reason}` : ""), small: small.join(", ") };
 }
 
 export function showStanding(paragraph, item) {
@@ -406,15 +406,21 @@ function show() {
   view.showLarge(current, item);
 }
 
-function showHeader() {
-  const all = entries.flatMap(({ items }) => items).map((item) => standing(item).verdict);
+function usualTotals(verdicts) {
+  const all = verdicts.flat();
   const count = (verdict) => all.filter((other) => other === verdict).length;
   const done = all.length - count("open");
-  by("bar").max = all.length;
+  const text = `${done} of ${all.length} ${view.items} done, ${count("open")} open, ${count("rejected")} rejected`;
+  return { done, all: all.length, text };
+}
+
+function showHeader() {
+  const { done, all, text } = (view.totals || usualTotals)(
+    entries.map(({ items }) => items.map((item) => standing(item).verdict)));
+  by("bar").max = all;
   by("bar").value = done;
-  by("totals").textContent =
-    `${done} of ${all.length} ${view.items} done, ${count("open")} open, ${count("rejected")} rejected${view.aside(review)}`;
-  by("name").textContent = current ? current.id : "Screening";
+  by("totals").textContent = text + view.aside(review);
+  by("name").textContent = current ? current.title || current.id : view.title;
   if (!current) return by("place").replaceChildren();
   const fitting = entries.map((_, index) => index).filter((index) => fits(index));
   const position = fitting.indexOf(place) + 1;
@@ -430,6 +436,8 @@ const KEYS = {
 };
 const HELD = ["next", "previous", "down", "up"]; // go on while the key is held
 const WHILE_LARGE = ["accept", "reject", "confirm", "undo", "enlarge", "down", "up"];
+
+const keyboard = () => ({ ...KEYS, ...view.keys });
 
 function key(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || !review) return;
@@ -450,7 +458,7 @@ function key(event) {
     event.preventDefault();
     return choose(index);
   }
-  const keys = { ...KEYS, ...view.keys };
+  const keys = keyboard();
   const name = (event.shiftKey && keys[`Shift+${letter}`]) || keys[letter];
   if (!name || (event.repeat && !HELD.includes(name))) return;
   event.preventDefault();
@@ -470,14 +478,6 @@ function offerReasons(item) {
   by("reasons").replaceChildren(...offered);
 }
 
-function furnish() {
-  // The filters, of what the server holds; once.
-  for (const name of view.facets) {
-    const values = [...new Set(entries.map(({ facets }) => facets[name]))];
-    by(`filter-${name}`).append(...values.map((value) => element("option", { value }, String(value))));
-  }
-}
-
 function listen() {
   document.addEventListener("keydown", key);
   document.addEventListener("click", (event) => {
@@ -492,7 +492,7 @@ function listen() {
     const reason = by("own").value.trim();
     if (reason) rejectFor(reason);
   });
-  for (const name of ["state", ...view.facets]) {
+  for (const name of ["state", ...Object.keys(view.facets)]) {
     by(`filter-${name}`).addEventListener("change", (event) => {
       event.target.blur();
       start();
@@ -534,7 +534,7 @@ async function enter() {
     again = enter;
     return;
   }
-  furnish();
+  offer(view, entries);
   if (pending().length) await send();
   else say("Each press is saved at once.");
   start();
@@ -542,6 +542,7 @@ async function enter() {
 
 export function begin(given) {
   view = given;
+  furnish(view, keyboard());
   addEventListener("hashchange", () => location.reload());
   listen();
   enter();

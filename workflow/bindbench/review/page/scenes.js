@@ -43,7 +43,7 @@ function card(scene, index) {
   );
   const standing = element("p", { class: "standing" });
   const label = `${scene.role}, ${scene.kind}`;
-  return element("li", {}, element("article", { class: "card", "aria-label": label }, title, standing, picture, words));
+  return element("article", { class: "card", "aria-label": label }, title, standing, picture, words);
 }
 
 function showCard(card, scene, isChosen) {
@@ -54,12 +54,25 @@ function showCard(card, scene, isChosen) {
 }
 
 begin({
+  title: "Screening",
+  note: "The boxes before the bindings are for your own counting and are not saved. A candidate's underlined bindings are not "
+    + "the query's: that is intended. The picture has to match its own list.",
   noun: "question",
   nouns: "questions",
   items: "scenes",
   key: "scene",
   movesOn: true,
-  facets: ["size", "subset"],
+  facets: { size: "Objects", subset: "Subset" },
+  states: [["open", "with open scenes"], ["rejected", "with rejected scenes"], ["accepted", "all five accepted"]],
+  buttons: [["accept", "Accept"], ["reject", "Reject…"], ["confirm", "Confirm proposal"], ["acceptAll", "Accept the rest, go on"]],
+  largeNote: "[1] to [5] another scene, [a] accept, [r] reject",
+  help: [
+    ["[1] … [5]", "choose a scene: the query, candidates 1 to 4"],
+    ["[a]", "accept it: every object is there once, with its own attribute, and nothing else"],
+    ["[r]", "reject it, then a digit or words for the reason"],
+    ["[c]", "confirm what a model proposes for it"],
+    ["[A] (Shift+a)", "accept every scene of the question that is not rejected, and go on"],
+  ],
   keys: { a: "accept", "Shift+a": "acceptAll" },
   digits: (key, { items }) => (/^[1-9]$/.test(key) && Number(key) <= items.length ? Number(key) - 1 : -1),
   entries: (review) => review.questions.map(([id, subset, size, items]) => ({ id, facets: { size, subset }, items })),
@@ -79,9 +92,8 @@ begin({
     document.querySelectorAll(".card").forEach((card, index) => showCard(card, question.items[index], index === chosen));
   },
   showLarge(question, scene) {
-    by("large-bindings").replaceChildren(...bindings(scene));
-    const url = question.pictures[scene.id];
-    if (url) by("large-picture").setAttribute("src", url);
-    by("large-picture").setAttribute("alt", scene.generation_caption);
+    const picture = element("img", { id: "large-picture", src: question.pictures[scene.id] || "", alt: scene.generation_caption });
+    by("large-holder").replaceChildren(element("div", { class: "picture" }, picture));
+    by("large-more").replaceChildren(element("ul", { id: "large-bindings", class: "bindings" }, ...bindings(scene)));
   },
 });
