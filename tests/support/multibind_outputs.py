@@ -23,6 +23,7 @@ from bindbench.config.multibind_scoring import Scoring
 from bindbench.config.multibind_segmentation import Segmentation
 from bindbench.config.multibind_selection import Selection
 from bindbench.config.multibind_sources import Photographs
+from bindbench.config.scoring import Figures
 from bindbench.files import canonical_json, sha256, sha256_of_file
 from bindbench.multibind.evaluation_tables import (
     IMAGE_PATTERNS,
@@ -52,6 +53,7 @@ from bindbench.multibind.tables import (
 from bindbench.people.masks import box_of_mask, decode_mask, encode_mask
 from bindbench.services.requests import InputImage
 from bindbench.tables import read_table, write_table
+from made_evaluation import make_evaluation
 from made_instances import make_instances
 from made_multibind import annotation_of_boxes, make_multibind
 from people_models import people_models_folder
@@ -84,6 +86,7 @@ def outputs(folder: Path) -> dict[str, dict]:
         "generation": _generation(folder / "generation"),
         **_evaluation(models, folder / "evaluation"),
         "multibind_rates": {"digest": _multibind_rates(folder / "rates")},
+        "multibind_figures": {"digest": _multibind_figures(folder / "figures")},
     }
 
 
@@ -494,3 +497,19 @@ def _multibind_rates(folder: Path) -> str:
     rows = [_rows(THRESHOLDS, cutoffs), _rows(SUBJECT_OUTCOMES, subjects), _rows(IMAGE_PATTERNS, images)]
     rounded = json.loads(json.dumps(rows), parse_float=lambda text: round(float(text), 6))
     return sha256(canonical_json(rounded) + "".join(path.read_text() for path in sorted((folder / "tables").iterdir())))
+
+
+def _multibind_figures(folder: Path) -> str:
+    """The plots and the gallery of two generators, without the bytes of pictures."""
+    from bindbench.figures.multibind_plots import plot_multibind
+    from bindbench.multibind.gallery import show_failures
+
+    folder.mkdir()
+    faults = {"swapping": {"coco-1": [1, 0]}, "blending": {"coco-1": [(0, 1), None]}}
+    paths = make_evaluation(folder / "made", faults, sizes={"coco-1": 2})
+    settings = Figures(failure_examples=1, dpi=50)
+    plot_multibind(paths.rates, read_table(SUBJECT_OUTCOMES, paths.outcomes).to_pylist(), folder / "plots", settings)
+    show_failures(paths, folder / "page.html", folder / "drawn", settings)
+    files = [folder / "page.html", *sorted(folder.glob("*/*.svg")), *sorted(folder.glob("*/*/*.svg"))]
+    pictures = r"data:image/[a-z+]+;base64,[A-Za-z0-9+/=\s]+"
+    return sha256("".join(re.sub(pictures, "", path.read_text()) for path in files))

@@ -71,7 +71,7 @@ def image_figure(generator: str, title: str, sides: Sides, confusions: Sequence[
         panel.set_title(name)
         panel.set_axis_off()
         if picture is None:
-            panel.text(0.5, 0.5, sides.why_none, ha="center", va="center", color=GREY, wrap=True)
+            panel.text(0.5, 0.5, sides.why_none, ha="center", va="center", color=GREY, wrap=True, parse_math=False)
         else:
             panel.imshow(picture)
     for place, confusion in enumerate(confusions):
@@ -81,7 +81,8 @@ def image_figure(generator: str, title: str, sides: Sides, confusions: Sequence[
     bar = _panel(figure, width - 0.75, height - TOP - MATRIX, 0.13, MATRIX)
     figure.colorbar(ScalarMappable(SPAN, COLOURS), cax=bar, extend="both").outline.set_visible(False)
     bar.set_title("Δ", fontsize=10)
-    figure.text(0.15 / width, 1 - 0.1 / height, f"{generator}: {title}", fontweight="bold", fontsize=11, va="top")
+    place = 0.15 / width, 1 - 0.1 / height
+    figure.text(*place, f"{generator}: {title}", fontweight="bold", fontsize=11, va="top", parse_math=False)
     handles = [
         Line2D([], [], color=CONFUSED, linewidth=2.4, label="confused with (frame and arrow)"),
         Line2D([], [], color=OWN, linewidth=2.4, label="consistent with its own person"),

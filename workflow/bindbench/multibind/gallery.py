@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 
@@ -240,7 +241,7 @@ def _sections(shown: Mapping[str, list[Case]], cases: Mapping[str, list[Case]], 
                     where = " and ".join(case.dimensions) if kind not in ("missing", "none") else ""
                     parts.append(
                         f'<p class="again">{escape(case.instance)}{", in " + where if where else ""}: '
-                        f'<a href="#{_anchor(case.image)}">shown under {TITLES[seen[case.image]]}</a>.</p>'
+                        f'<a href="#{quote("/".join(case.image))}">shown under {TITLES[seen[case.image]]}</a>.</p>'
                     )
                 else:
                     seen[case.image] = kind
