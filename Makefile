@@ -3,7 +3,7 @@ PYTHON ?= python3
 CORES ?= all
 CONFIG ?= config/config.yaml
 BIN := .venv/bin
-GROUPS := workflow questions scenes services embed score people dev
+GROUPS := workflow questions scenes services embed score people holistic dev
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
 # `make table2 CONFIG=config/tiny.yaml`: merged over config/config.yaml
 ifneq ($(CONFIG),config/config.yaml)

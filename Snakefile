@@ -48,6 +48,7 @@ include: "rules/attention.smk"
 include: "rules/multibind_photographs.smk"
 include: "rules/multibind_instances.smk"
 include: "rules/multibind_evaluation.smk"
+include: "rules/multibind_holistic.smk"
 include: "rules/multibind_figures.smk"
 
 

@@ -530,6 +530,31 @@ def specialist_gpus():
     return max([int(heavy), *map(gpus_for, entries)])
 
 
+def holistic_embedders():
+    """The entries of `embedders` that look at whole images."""
+    names = settings.multibind.holistic.embedders.values()
+    return canonical_json(
+        {name: settings.embedders[name].model_dump(mode="json") for name in names}
+    )
+
+
+def holistic_files():
+    """Local weights of what looks at whole images: with other ones it is looked again."""
+    return [escaped(path) for path in support.holistic_files(settings)]
+
+
+def holistic_gpus():
+    section = settings.multibind.holistic
+    entries = [settings.embedders[name] for name in section.embedders.values()]
+    heavy = bool(section.fid.weights or section.dino.checkpoint)
+    return max([int(heavy), *map(gpus_for, entries)])
+
+
+def holistic_scores():
+    """Figures of whole images, where anything is configured that measures them."""
+    return of_generators("holistic") if settings.multibind.holistic.is_measured else []
+
+
 def scoring_labels():
     labels = settings.multibind.scoring.labels
     return [escaped(resolve(labels))] if labels else []

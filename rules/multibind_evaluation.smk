@@ -104,6 +104,7 @@ rule tabulate_multibind:
         matched=of_generators("matched"),
         validity=of_generators("validity"),
         similarities=of_generators("similarities"),
+        holistic=holistic_scores(),
         labels=scoring_labels(),
         defaults=escaped(resolve(settings.multibind.scoring.default_thresholds)),
         generated=of_generators("generated"),
@@ -125,6 +126,7 @@ rule tabulate_multibind:
         similarity="<results>/multibind_similarity.csv",
         js_temperatures="<results>/multibind_js_temperatures.csv",
         undiagnosable="<results>/multibind_undiagnosable.csv",
+        holistic="<results>/multibind_holistic.csv",
         thresholds="<results>/multibind_thresholds.csv",
         compared="<results>/multibind/compared_subjects.parquet",
         agreement="<results>/multibind_agreement.csv",
@@ -154,6 +156,7 @@ rule tabulate_multibind:
         "python -m bindbench tabulate-multibind --generators {params.generators:q}"
         " --compared-generators {params.compared_generators:q} --matched {input.matched:q}"
         " --validity {input.validity:q} --similarities {input.similarities:q} --labels {input.labels:q}"
+        " --holistic {input.holistic:q}"
         " --generated {input.generated:q} --defaults {input.defaults:q} --costs {input.costs:q}"
         " --table {output.table:q} --compared {output.compared:q}"
         " --cutoffs {output.cutoffs:q} --subject-outcomes {output.subject_outcomes:q}"

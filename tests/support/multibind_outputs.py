@@ -13,10 +13,11 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from bindbench.config.embedders import DEFAULT_EMBEDDERS
+from bindbench.config.embedders import DEFAULT_EMBEDDERS, Embedder
 from bindbench.config.multibind_annotation import Annotation, Measures
 from bindbench.config.multibind_evaluation import Evaluation, PoseSpecialist
 from bindbench.config.multibind_generators import EMBEDDED, PAID, Generator
+from bindbench.config.multibind_holistic import Holistic
 from bindbench.config.multibind_pictures import Backgrounds, References
 from bindbench.config.multibind_quality import Quality
 from bindbench.config.multibind_scoring import Scoring
@@ -35,6 +36,8 @@ from bindbench.multibind.evaluation_tables import (
     VALIDITY,
 )
 from bindbench.multibind.generated_tables import GENERATED
+from bindbench.multibind.holistic.reading import KEYS
+from bindbench.multibind.holistic_tables import HOLISTIC
 from bindbench.multibind.tables import (
     ANNOTATIONS,
     BACKGROUNDS,
@@ -60,6 +63,7 @@ from people_models import people_models_folder
 from photograph_instances import make_photographs
 from synthetic_people import picture_of, random_evaluation
 from tiny_instances import scene, write_instances
+from tiny_models import aesthetic_head, clip, dino
 
 MOST_PIXELS = 10**8
 ASKED = ("gemini", "openai")  # for references and backgrounds
@@ -397,6 +401,7 @@ def _evaluation(models: Path, folder: Path) -> dict[str, dict]:
     rows = read_table(SIMILARITIES, similar).to_pylist()
     pairs = [{key: row[key] for key in ("instance", "dimension", "row", "column")} for row in rows]
     return {
+        "holistic": _holistic(made, generated, folder),
         "matching": {
             "digest": sha256(canonical_json([_assignments(), _rows(SLOTS_MATCHED, matched, "iou", "box", "mask")])),
             "numbers": [round(value, 3) for value in [*(row["iou"] or 0 for row in slots), *shares]],
@@ -405,6 +410,33 @@ def _evaluation(models: Path, folder: Path) -> dict[str, dict]:
             "digest": sha256(canonical_json([_poses(), pairs, _rows(VALIDITY, valid)])),
             "numbers": [round(row[name], 3) for row in rows for name in ("s_gen", "s_gt")],
         },
+    }
+
+
+def _holistic(made, generated: Path, folder: Path) -> dict:
+    """An embedder, and a CLIP and a DINO of random weights on whole pictures; the aesthetic score's head; the formula of FID."""
+    from bindbench.multibind.holistic.aesthetic import read_head
+    from bindbench.multibind.holistic.frechet import frechet_distance
+    from bindbench.multibind.holistic.measuring import measure_holistic, measures_of
+
+    head = aesthetic_head(folder / "head.pth", 24)
+    embedders = {**DEFAULT_EMBEDDERS, "clip": Embedder(path=str(clip(folder / "clip")))}
+    section = Holistic(
+        clip_i={"embedder": "clip"},
+        dino={"checkpoint": str(dino(folder / "dino"))},
+        similarities=("efficientnet-lite0",),
+    )
+    out = folder / "holistic.parquet"
+    measures = measures_of(section, embedders, threads=1)
+    measure_holistic(generated, generated.parent, made.tables[0], folder, measures, folder / "features", out)
+    rows = read_table(HOLISTIC, out).to_pylist()
+    names = [[row[key] for key in ("generator", "instance", "measure", "model", "reason")] for row in rows]
+    draw = np.random.default_rng(9)
+    drawn = [frechet_distance(*draw.normal(size=(2, n, 12)), draw.integers(0, 3, n)) for n in (6, 40)]
+    scores = [round(read_head(head).score(features), 3) for features in draw.normal(size=(3, 24))]
+    return {
+        "digest": sha256(canonical_json([names, [round(value, 6) for value in drawn], list(KEYS)])),
+        "numbers": [*scores, *(round(row["value"], 3) for row in rows)],
     }
 
 

@@ -111,7 +111,6 @@ class MadeEvaluation:
                 write_table(table, part, path)
         return paths
 
-
     def write_generated(self, folder: Path, again: tuple[str, ...] = ()) -> list[Path]:
         """The table of the pictures; again: generators whose pictures are others than those of `picture_of`."""
         rows = [

@@ -236,3 +236,54 @@ def adapter(folder: Path, network: torch.nn.Module, targets: str | list[str], se
     config = LoraConfig(r=4, lora_alpha=4, target_modules=targets, init_lora_weights=False)
     get_peft_model(network, config).save_pretrained(str(folder))
     return folder
+
+
+def dino(folder: Path, kind: str = "dinov2") -> Path:
+    """A DINOv2, or with kind `vit` a first DINO, which is a plain ViT without pooler; two layers."""
+    from transformers import BitImageProcessor, Dinov2Config, Dinov2Model, ViTConfig, ViTImageProcessor, ViTModel
+
+    tower = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+    tower |= {"image_size": 28, "patch_size": 14, "initializer_range": 0.2}
+    torch.manual_seed(0)
+    if kind == "vit":
+        ViTModel(ViTConfig(**tower), add_pooling_layer=False).eval().save_pretrained(folder)
+        ViTImageProcessor(size={"height": 28, "width": 28}).save_pretrained(folder)
+    else:
+        Dinov2Model(Dinov2Config(**tower)).eval().save_pretrained(folder)
+        processor = BitImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 28, "width": 28})
+        processor.save_pretrained(folder)
+    return folder
+
+
+def inception(path: Path) -> Path:
+    """torch-fidelity's InceptionV3 with random weights, in the form of its file; 24 million, for it comes in one size."""
+    from torch_fidelity import FeatureExtractorInceptionV3
+
+    class Unloaded(FeatureExtractorInceptionV3):
+        def load_state_dict(self, weights):
+            assert weights == {}
+
+    nothing = path.with_suffix(".nothing")
+    torch.save({}, nothing)
+    torch.manual_seed(0)
+    network = Unloaded("random", ["2048"], feature_extractor_weights_path=nothing)
+    nothing.unlink()
+    for weight in network.parameters():
+        if weight.ndim == 4:
+            weight.data *= 2.4  # as loud behind a layer as before it
+    torch.save(network.state_dict(), path)
+    return path
+
+
+def aesthetic_head(path: Path, n_features: int, relu: bool = False) -> Path:
+    """LAION's aesthetic predictor V2 with random weights; relu: its other layout, with activations."""
+    sizes = (n_features, 1024, 128, 64, 16, 1)
+    layers: list[torch.nn.Module] = []
+    torch.manual_seed(1)
+    for number in range(5):
+        layers.append(torch.nn.Linear(sizes[number], sizes[number + 1]))
+        layers += [torch.nn.ReLU()] if relu and number < 4 else []
+        layers += [torch.nn.Dropout(0.2)] if number < 3 else []
+    weights = {f"layers.{name}": tensor for name, tensor in torch.nn.Sequential(*layers).state_dict().items()}
+    torch.save(weights, path)
+    return path

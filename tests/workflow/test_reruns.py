@@ -123,6 +123,11 @@ def measured(*generators) -> set[str]:
     return {f"measure_similarities {name}" for name in generators} | FROM_RATES
 
 
+def whole(*generators) -> set[str]:
+    """Figures of the generators' whole images, and the tables."""
+    return {f"measure_holistic {name}" for name in generators} | {"tabulate_multibind"}
+
+
 def matched(*generators) -> set[str]:
     return {f"match_subjects {name}" for name in generators} | measured(*generators)
 
@@ -218,6 +223,13 @@ MULTIBIND = {
         },
         matched(*GENERATORS),
     ),
+    "holistic": (
+        {
+            **{"similarities": ["efficientnet-lite0"], "fid.weights": "x.pth", "clip_i.embedder": "nano"},
+            **{"dino.checkpoint": "x", "aesthetic.head": "x.pth", "aesthetic.embedder": "nano"},
+        },
+        whole(*GENERATORS),
+    ),
     "scoring": (
         {
             **{
@@ -228,7 +240,7 @@ MULTIBIND = {
                 "compared_generators": ["target"],
             },
             **{"thresholds": {"face": {"consistency": -0.2}}, "js_temperatures": [0.3], "confidence": 0.9, "seed": 1},
-            **{"undiagnosable_similarity": 0.9, "folds": 4, "bootstrap_rounds": 200},
+            **{"undiagnosable_similarity": 0.9, "folds": 4, "bootstrap_rounds": 200, "fid_rounds": 50},
         },
         FROM_RATES,
     ),

@@ -8,6 +8,7 @@ from .config.embedders import Embedder
 from .config.multibind_annotation import Annotation
 from .config.multibind_evaluation import Evaluation
 from .config.multibind_generators import Generation
+from .config.multibind_holistic import Holistic
 from .config.multibind_pictures import Backgrounds, References
 from .config.multibind_quality import Quality
 from .config.multibind_scoring import Scoring
@@ -172,11 +173,23 @@ def measure_similarities(options) -> None:
     )
 
 
+def measure_holistic(options) -> None:
+    from .multibind.holistic.measuring import measure_holistic, measures_of
+
+    embedders = {name: Embedder.model_validate(entry) for name, entry in json.loads(options.embedders).items()}
+    measures = measures_of(options.config, embedders, options.version, threads=options.threads)
+    measure_holistic(
+        *(options.generated, _pictures(options.generated), options.instances, options.instances.parent),
+        *(measures, options.scores.parent.parent / "features", options.scores),
+    )
+
+
 def tabulate_multibind(options) -> None:
     from .files import write_json
     from .manifest import made_with
-    from .multibind.outcomes import write_outcomes
+    from .multibind.holistic.reading import models_of
     from .multibind.labels import write_agreement
+    from .multibind.outcomes import write_outcomes
     from .multibind.rates import freeze_subjects
     from .multibind.tabulate import tabulate_multibind
     from .multibind.thresholds import write_thresholds
@@ -186,13 +199,15 @@ def tabulate_multibind(options) -> None:
     freeze_subjects(options.compared_generators, options.matched, options.compared)
     labels = options.labels[0] if options.labels else None
     write_thresholds(*tables, labels, options.generated, options.defaults, options.config, options.cutoffs)
-    write_agreement(labels, options.table.parent / "multibind_agreement.csv")
-    tabulate_multibind(*tables, options.compared, options.cutoffs, options.config, options.table.parent)
+    folder = options.table.parent
+    write_agreement(labels, folder / "multibind_agreement.csv")
+    tabulate_multibind(*tables, options.compared, options.cutoffs, options.config, folder, options.holistic)
     outputs = options.subject_outcomes, options.image_patterns
     write_outcomes(*tables, options.compared, options.cutoffs, options.config, *outputs)
     behind = {"multibind": json.loads(options.behind)}
     compared_on = {"compared_generators": options.compared_generators}
-    write_json(options.manifest, {**made_with(behind), **compared_on, "costs": read_costs(options.costs)})
+    more = {"costs": read_costs(options.costs), "holistic": models_of(options.holistic)}
+    write_json(options.manifest, {**made_with(behind), **compared_on, **more})
 
 
 def plot_multibind(options) -> None:
@@ -418,6 +433,20 @@ MULTIBIND = [
         measure_similarities,
     ),
     (
+        "measure-holistic",
+        "Measure how alike whole generated images and their photographs are, and how appealing.",
+        [
+            path("--instances", "table of instances; their pictures lie beside it"),
+            GENERATED,
+            path("--scores", "table to write"),
+            ("--embedders", {"required": True, "metavar": "JSON", "help": "the entries of embedders that it names"}),
+            VERSION,
+            THREADS,
+            section("--config", Holistic, "section multibind.holistic"),
+        ],
+        measure_holistic,
+    ),
+    (
         "tabulate-multibind",
         "From similarities to rates, their differences and intervals.",
         [
@@ -429,6 +458,7 @@ MULTIBIND = [
             paths("--matched", "tables of matched slots, one for each generator"),
             paths("--validity", "tables of what could be measured"),
             paths("--similarities", "tables of similarities"),
+            paths("--holistic", "tables of whole images, where anything is measured of them", nargs="*"),
             paths("--labels", "table of labels of people, once there is one", nargs="*"),
             paths("--generated", "tables of generated images: labels belong to their bytes"),
             path("--defaults", "CSV of the uncalibrated thresholds"),

@@ -16,7 +16,7 @@ from .files import write_json
 LIBRARIES = (
     *("numpy", "pyarrow", "pydantic", "inflect", "pillow", "matplotlib", "opencv-python-headless", "resvg-py"),
     *("torch", "torchvision", "transformers", "sentence-transformers", "peft", "open-clip-torch", "wordllama"),
-    *("pycocotools", "imagehash", "mediapipe", "ultralytics"),
+    *("pycocotools", "imagehash", "mediapipe", "ultralytics", "torch-fidelity"),
 )
 
 

@@ -334,6 +334,17 @@ def specialist_files(settings: Config) -> list[Path]:
     return weight_files(*places, *(path for entry in entries for path in (entry.path, entry.adapter, entry.revision)))
 
 
+def holistic_files(settings: Config) -> list[Path]:
+    """Every file of the local models that look at MultiBind's whole images, where it is there."""
+    section = settings.multibind.holistic
+    entries = [settings.embedders[name] for name in section.embedders.values()]
+    places = [
+        section.dino.checkpoint,
+        *(path for entry in entries for path in (entry.path, entry.adapter, entry.revision)),
+    ]
+    return [*weight_files(*places), *weight_file(section.fid.weights), *weight_file(section.aesthetic.head)]
+
+
 def photograph_annotations(settings: Config) -> list[Path]:
     """Annotation files of MultiBind's sources that are there; the listing says which are missing, and of which key."""
     from .multibind.sources import photographs_files

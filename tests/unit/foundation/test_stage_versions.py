@@ -30,7 +30,7 @@ def test_another_output_needs_another_version(current, stage):
             **{"scenes": 3, "embedding": 2e-3, "scoring": 2e-3, "finetuning": 2e-3, "attention": 1e-4},
             "nano": 0.15,  # trained in bfloat16
             **{"nano_scenes": 3, "segmentation": 0.02, "selection": 3, "references": 3},
-            **{"generation": 3, "matching": 0.02, "specialists": 0.03},
+            **{"generation": 3, "matching": 0.02, "specialists": 0.03, "holistic": 0.02},
             "backgrounds": 8,  # PatchMatch's nearest patches are near to one another
         }[stage]
         before, after = np.array(recorded["numbers"]), np.array(now["numbers"])

@@ -149,6 +149,16 @@ class Config(Section):
                 raise ValueError(f"{place}: {name} embeds no images; choose another one")
         return self
 
+    @model_validator(mode="after")
+    def _whole_images_are_embedded(self):
+        for key, name in self.multibind.holistic.embedders.items():
+            place = f"multibind.holistic.{key}"
+            if name not in self.embedders:
+                raise ValueError(f"{place}: {name} is not among the embedders ({', '.join(self.embedders)})")
+            if "image" not in self.embedders[name].modalities:
+                raise ValueError(f"{place}: {name} embeds no images; choose another one")
+        return self
+
     def run_of(self, model: str) -> str | None:
         """The run of `finetuning` whose adapter a model of `models` has; None for an embedder as it is."""
         if model in self.embedders:

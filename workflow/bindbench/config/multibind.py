@@ -9,6 +9,7 @@ from .base import Section
 from .multibind_annotation import Annotation
 from .multibind_evaluation import Evaluation
 from .multibind_generators import FAULTS, Generation
+from .multibind_holistic import Holistic
 from .multibind_pictures import Backgrounds, References
 from .multibind_quality import Quality
 from .multibind_scoring import Scoring
@@ -33,6 +34,9 @@ class MultiBind(Section):
     evaluation: Evaluation = Field(
         default_factory=Evaluation,
         description="Who is where in generated images, and the specialist of each dimension.",
+    )
+    holistic: Holistic = Field(
+        default_factory=Holistic, description="Whole images: FID, CLIP-I, DINO and an aesthetic score (5.1)."
     )
     scoring: Scoring = Field(default_factory=Scoring, description="From similarities to rates.")
 

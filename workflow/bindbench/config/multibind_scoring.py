@@ -66,6 +66,12 @@ class Scoring(Section):
     )
     folds: int = Field(5, ge=2, le=100, description="Parts of the instances in the cross-validation of the thresholds.")
     bootstrap_rounds: int = Field(1000, ge=100, le=100_000, description="Resamples of the instances.")
+    fid_rounds: int = Field(
+        100,
+        ge=20,
+        le=100_000,
+        description="Resamples for FID, the first of the others: each is a singular value decomposition.",
+    )
     confidence: float = Field(0.95, ge=0.5, lt=1, description="Confidence level of the intervals.")
     seed: int = Field(0, ge=0, description="Draws the resamples and the parts of the cross-validation.")
 

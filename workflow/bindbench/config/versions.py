@@ -41,6 +41,7 @@ VERSIONS = {
     "generation": 1,
     "matching": 1,
     "specialists": 1,
-    "multibind_rates": 3,
+    "holistic": 1,
+    "multibind_rates": 4,
     "multibind_figures": 1,
 }

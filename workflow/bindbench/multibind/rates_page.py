@@ -8,6 +8,7 @@ import numpy as np
 from ..config.multibind_scoring import Scoring
 from ..figures.pages import html_page, html_table
 from ..statistics import Estimate
+from .holistic.tabulating import Summary
 from .similarity_arrays import Evaluation
 
 # By name of the rate: the heading of its column.
@@ -27,6 +28,12 @@ MEANINGS = (
     " two measured subjects: <em>swap</em>, its subjects have changed places; <em>dominance</em>, several have become one;"
     " <em>blending</em>, one has become several. A partial swap allows subjects that match nobody."
 )
+WHOLE = (
+    "These compare whole pictures and do not see who is who. <em>FID</em>: how far the generated images as a whole lie from the"
+    " photographs, 0 for none; its interval is the spread of resamples, not its bias. <em>CLIP-I</em>, <em>DINO</em> and other"
+    " similarities: the mean cosine of a generated image with its photograph, 1 for the same. <em>Aesthetic score</em>: of the"
+    " generated images alone."
+)
 FEWER = "*"  # marks a generator without all of the compared subjects
 STYLE = ".uncalibrated { color: var(--tie); font-weight: 600; }\nth[scope=row] { white-space: nowrap; }\n"
 
@@ -39,13 +46,14 @@ def rates_page(
     n_compared: int,
     deciders: list[str],
     marks: list[tuple[str, str]],
+    images: Summary,
     settings: Scoring,
 ) -> str:
     """The page's HTML.
 
     estimates, numbers: by subset and name, of shape (n_generators, n_dimensions + 1), the last dimension being any.
     same: (n_generators,) bool, who has all n_compared subjects that generators are compared on. deciders: who chose those.
-    marks: of each dimension and of any: calibrated, uncalibrated or none, and why or from what.
+    marks: of each dimension and of any: calibrated, uncalibrated or none, and why or from what. images: figures of whole ones.
     """
     compared, own = estimates["compared"], estimates["own"]
     body = [
@@ -67,6 +75,7 @@ def rates_page(
         shown = f'<span class="uncalibrated">{mark}</span>' if mark == "uncalibrated" else escape(mark)
         note = f"<p>{escape(specialist)}. Thresholds: {shown} ({escape(origin)}).</p>"
         body.append(f"<h2>{escape(title)}</h2>\n{note}\n{_rates(names_of, compared, numbers, dimension, title)}")
+    body.append(_whole_images(evaluation.generators, images))
     return html_page("MultiBind, rates of binding failures", "\n".join(body), STYLE)
 
 
@@ -143,6 +152,30 @@ def _rates(
             ),
         ]
     )
+
+
+def _whole_images(generators: list[str], images: Summary) -> str:
+    """Of the images that every generator has; what nothing measured is named with its reason."""
+    measured = [measure for measure in images.measures if not measure.reason]
+    parts = ["<h2>Whole images</h2>"]
+    if measured:
+        names, found = [measure.name for measure in measured], images.estimates["compared"]
+        rows = [
+            [
+                escape(generator),
+                f"{int(images.images['compared'][names[0]][g]):,}",
+                f"{int(images.without[g]):,}",
+                *(_cell([float(part[g]) for part in found[name]], 3) for name in names),
+            ]
+            for g, generator in enumerate(generators)
+        ]
+        header = ["generator", "images", "without an image", *(measure.title for measure in measured)]
+        caption = "Generated images and their photographs, of the instances of which every generator has an image"
+        parts += [f"<p>{WHOLE}</p>", html_table(caption, header, rows, "Whole images")]
+        notes = {measure.title: images.note(measure, "compared", 0) for measure in measured}
+        parts += [f"<p>{escape(title)}: {escape(note)}.</p>" for title, note in notes.items() if note]
+    lines = [f"<li>{escape(m.title)}: {escape(m.reason)}</li>" for m in images.measures if m.reason]
+    return "\n".join(parts + (["<p>Not measured:</p>\n<ul>", *lines, "</ul>"] if lines else []))
 
 
 def _share(estimate: Estimate, at: tuple[int, int]) -> str:

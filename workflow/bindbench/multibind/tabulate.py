@@ -1,6 +1,7 @@
 """The tables of MultiBind's evaluation that people read: rates, paired differences, similarities, and what they rest on.
 
 Rates of two generators are of the same people where both rows say `same_subjects`; a paired difference always is.
+Whole images have their figures at the end of each row, the same in every dimension (holistic/tabulating.py).
 
 Shares are percent; the Jensen-Shannon shift is in nats and, divided by log 2, between 0 and 1; delta is in the unit of its
 similarity. Each mean has the interval of a bootstrap over instances. A cell is empty where nothing has the value, or where
@@ -20,6 +21,7 @@ from ..files import csv_text, write_text
 from ..statistics import Bootstrap, Estimate, interval, paired_difference, percent
 from .confusion import largest_other
 from .evaluation_tables import THRESHOLD_KINDS, THRESHOLDS
+from .holistic import tabulating as whole
 from .rates import (
     ANY,
     COUNTS,
@@ -56,11 +58,13 @@ def tabulate_multibind(
     thresholds: Path,
     settings: Scoring,
     folder: Path,
+    holistic: Sequence[Path] = (),
 ) -> None:
     """Writes the CSV tables and the page multibind_table.html into `folder`.
 
     generators: in the order of the tables. matched, validity, similarities: tables SLOTS_MATCHED, VALIDITY and SIMILARITIES,
-    in any number of files. compared: the frozen COMPARED_SUBJECTS. thresholds: THRESHOLDS.
+    in any number of files. compared: the frozen COMPARED_SUBJECTS. thresholds: THRESHOLDS. holistic: tables HOLISTIC, where
+    anything of whole images is measured.
     Raises UserError when a table is missing, broken or of other instances.
     """
     evaluation = read_evaluation(generators, settings.dimensions, matched, validity, similarities)
@@ -77,18 +81,28 @@ def tabulate_multibind(
         for subset, sample in samples.items()
     }
     marks = calibration_marks(evaluation, cutoffs, threshold_rows)
+    images = whole.summarise(holistic, evaluation.generators, read_deciders(compared), evaluation.instances, settings)
     tables = {
-        "table": rate_rows(evaluation, estimates, numbers, same, int(shared.sum()), cutoffs, marks),
-        "differences": difference_rows(evaluation, samples[SUBSETS[0]], shared, cutoffs, settings),
+        "table": rate_rows(evaluation, estimates, numbers, same, int(shared.sum()), cutoffs, marks, images),
+        "differences": difference_rows(evaluation, samples[SUBSETS[0]], shared, cutoffs, images, settings),
         "similarity": similarity_rows(evaluation, estimates, numbers, same),
         "js_temperatures": sweep_rows(evaluation, estimates, same, settings),
         "undiagnosable": undiagnosable_rows(evaluation, settings.undiagnosable_similarity),
+        "holistic": (list(whole.HEADER), whole.rows_of(images, evaluation.generators)),
         "thresholds": (list(THRESHOLDS.schema.names), _cells_of(threshold_rows)),
     }
     for name, (header, rows) in tables.items():
         write_text(folder / f"multibind_{name}.csv", csv_text(header, rows))
     page = rates_page(
-        evaluation, estimates, numbers, same[SUBSETS[0]], int(shared.sum()), read_deciders(compared), marks, settings
+        evaluation,
+        estimates,
+        numbers,
+        same[SUBSETS[0]],
+        int(shared.sum()),
+        read_deciders(compared),
+        marks,
+        images,
+        settings,
     )
     write_text(folder / "multibind_table.html", page)
 
@@ -132,15 +146,18 @@ def rate_rows(
     n_compared: int,
     cutoffs: Cutoffs,
     marks: list[tuple[str, str]],
+    images: whole.Summary,
 ):
     """multibind_table.csv: a row for each generator, subset of subjects and dimension, and for any dimension.
 
     estimates, numbers: by subset and name, of shape (n_generators, n_dimensions + 1). same: by subset, from has_same_subjects.
-    n_compared: subjects that generators are compared on. marks: from calibration_marks.
+    n_compared: subjects that generators are compared on. marks: from calibration_marks. images: the figures of whole images,
+    which are the same in every dimension.
     """
     header = [*PLACES, "specialist", "thresholds", "thresholds_from", "threshold_self", "threshold_confusion", *COUNTS]
     header += ["compared_subjects", SAME]
     header += [name + end for name in (*SHARES, *_shift_names()) for end in ENDS]
+    header += [*(measure.name + end for measure in images.measures for end in ENDS), "holistic_notes"]
     cells_of_cutoffs = [[*map(_number, pair)] for pair in zip(*cutoffs, strict=True)]
     before = [
         [name, specialist, *mark, *cells]
@@ -163,17 +180,24 @@ def rate_rows(
                 cells += [percent(float(part[at])) for rate in SHARES for part in found[rate]]
                 for shift in SHIFTS:
                     cells += [_number(part[at] * scale) for scale in SCALES for part in found[shift]]
+                cells += [*images.cells(subset, generator), images.notes(subset, generator)]
                 rows.append([name, subset, first, *others, *cells])
     return header, rows
 
 
 def difference_rows(
-    evaluation: Evaluation, sample: dict[str, Bootstrap], compared: np.ndarray, cutoffs: Cutoffs, settings: Scoring
+    evaluation: Evaluation,
+    sample: dict[str, Bootstrap],
+    compared: np.ndarray,
+    cutoffs: Cutoffs,
+    images: whole.Summary,
+    settings: Scoring,
 ):
     """multibind_differences.csv: generator minus other generator on the same resamples and on the same subjects.
 
     Those are the compared subjects, without any that one of the two lacks, which only a generator that decided nothing can.
-    `miss` is of all subjects. Shares in percentage points, the shift in nats.
+    `miss` is of all subjects. Figures of whole images are of the compared images that both have. Shares in percentage points, the
+    shift in nats, figures of whole images in their own units.
     sample: of the compared subjects, by name, of shape (n_generators, n_dimensions + 1). compared: from read_compared.
     """
     header = ["dimension", "measure", "generator", "other_generator", "difference", "low", "high", "common_subjects"]
@@ -198,6 +222,7 @@ def difference_rows(
                 if math.isfinite(estimate.mean[dimension]) and not repeated:
                     cells = [text(float(part[dimension])) for part in estimate]
                     rows.append([name, measure, *names, *cells, n_common])
+    rows += [[ANY, *cells, ""] for cells in whole.difference_rows(images, evaluation.generators, settings)]
     return header, rows
 
 

@@ -12,12 +12,12 @@ from ...errors import UserError
 KEY = "multibind.evaluation"
 
 
-def entry_of(embedders: Mapping[str, Embedder], name: str, key: str) -> Embedder:
+def entry_of(embedders: Mapping[str, Embedder], name: str, key: str, section: str = KEY) -> Embedder:
     """The entry that a config key names. Raises UserError for one that there is not, or that embeds no images."""
     if name not in embedders:
-        raise UserError(f"{KEY}.{key}: {name} is not among the embedders ({', '.join(sorted(embedders))})")
+        raise UserError(f"{section}.{key}: {name} is not among the embedders ({', '.join(sorted(embedders))})")
     if "image" not in embedders[name].modalities:
-        raise UserError(f"{KEY}.{key}: {name} embeds no images; choose another embedder")
+        raise UserError(f"{section}.{key}: {name} embeds no images; choose another embedder")
     return embedders[name]
 
 
