@@ -35,6 +35,20 @@ def is_unit_float32(vectors: np.ndarray) -> bool:
     return vectors.dtype == np.float32 and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
+def test_a_full_gpu_says_what_to_lower():
+    class Network:
+        modalities, device = ("text",), "cpu"
+
+        def __call__(self, features):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    with pytest.raises(UserError, match=r"embedders\.nano: the GPU has not .*lower batch_size \(now 8\)"):
+        loading.Model(nano(), "nano", Network()).vectors({})
+    told = pytest.raises(UserError, match=r"embedders\.nano\.path: .*set dtype: bfloat16")
+    with told, loading._one_line(nano(), "nano", on_hub=False):
+        Network()({})
+
+
 # What all of them have in common
 
 

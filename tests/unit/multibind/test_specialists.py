@@ -1,5 +1,6 @@
 """What the specialists measure: on real photographs, and that nothing that cannot be measured passes for a zero."""
 
+import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -198,6 +199,25 @@ class TestFace:
         specialist = face.specialist(FaceSpecialist(method="insightface", pack=str(tmp_path)), SCORE, 1)
         with pytest.raises(UserError, match="pip install insightface onnxruntime"):
             measured(specialist, Crop(np.zeros((4, 4, 3), np.uint8), np.ones((4, 4), bool)))
+
+    def test_insightface_that_cannot_be_imported_says_why_and_what_to_install(self, tmp_path, monkeypatch):
+        for name, code in {
+            "insightface": "",
+            "onnxruntime": "",
+            "insightface/app": "import libgl_of_no_machine",
+        }.items():
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "__init__.py").write_text(code)
+            monkeypatch.delitem(sys.modules, name.replace("/", "."), raising=False)
+        monkeypatch.syspath_prepend(tmp_path)
+        (tmp_path / "det_10g.onnx").write_bytes(b"")
+        specialist = face.specialist(FaceSpecialist(method="insightface", pack=str(tmp_path)), SCORE, 1)
+        with pytest.raises(
+            UserError, match=r"face\.method: .*No module named 'libgl_of_no_machine'.*pip install --upgrade"
+        ):
+            measured(specialist, Crop(np.zeros((4, 4, 3), np.uint8), np.ones((4, 4), bool)))
+        for name in ("insightface", "onnxruntime"):
+            sys.modules.pop(name, None)
 
     def test_a_pack_that_is_not_there_is_named(self, tmp_path):
         with pytest.raises(UserError, match=r"face\.pack: .*no folder with \.onnx files"):

@@ -22,7 +22,7 @@ import torch
 from PIL import Image
 
 from ..config.embedders import Embedder
-from ..errors import UserError
+from ..errors import UserError, is_out_of_memory, room_on_gpu
 from .sources import local_folder, open_clip_source, packaged_files
 
 MAX_IMAGE_PIXELS = 64_000_000  # larger files are refused before they are decoded: a small PNG can unpack to gigabytes
@@ -148,10 +148,13 @@ class Model:
 
         Raises UserError if the model's output is not a number or all zeros, or has fewer dimensions than are kept.
         """
-        for key, value in features.items():
-            if isinstance(value, torch.Tensor):
-                features[key] = value.to(self.network.device)
-        with torch.inference_mode():
+        what, lower = f"embedders.{self.name}", f"lower batch_size (now {self.entry.batch_size})"
+        if self.is_chat_model:
+            lower += ", max_pixels or max_tokens"
+        with torch.inference_mode(), room_on_gpu(what, lower):
+            for key, value in features.items():
+                if isinstance(value, torch.Tensor):
+                    features[key] = value.to(self.network.device)
             output = self.network(features)["sentence_embedding"]
             values = output.float().cpu().numpy().astype(np.float64)
         if self.entry.dimensions:
@@ -414,7 +417,9 @@ def _one_line(entry: Embedder, name: str, on_hub: bool, key: str = "path"):
     except Exception as error:
         source = getattr(entry, key) or entry.loader
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
-        if "trust_remote_code" in str(error):
+        if is_out_of_memory(error):
+            mend = "the GPU has not enough free memory: set dtype: bfloat16, or give it a GPU with more"
+        elif "trust_remote_code" in str(error):
             mend = "set trust_remote_code: true if you trust its source"
         elif on_hub:
             mend = "correct the id and the revision, give a local folder, or download it where the hub can be reached"

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...config.multibind_evaluation import FaceSpecialist
 from ...embedders.sources import digest
-from ...errors import UserError
+from ...errors import UserError, room_on_gpu
 from ...paths import resolve
 from ...people.faces import face_features
 from .base import Crop, Features, Measure, Specialist
@@ -60,7 +60,13 @@ def _open_insightface(pack: Path, min_score: float) -> Iterator[Measure]:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise UserError(f"{KEY}.method: insightface needs {' and '.join(missing)}; run pip install {' '.join(missing)}")
-    from insightface.app import FaceAnalysis
+    try:
+        from insightface.app import FaceAnalysis
+    except Exception as error:  # what its own imports raise: a library that is missing, or of another version
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise UserError(
+            f"{KEY}.method: insightface cannot be imported ({reason}); run pip install --upgrade {' '.join(PACKAGES)}"
+        ) from None
 
     try:
         analysis = FaceAnalysis(name=str(pack.resolve()), allowed_modules=["detection", "recognition"])
@@ -72,7 +78,12 @@ def _open_insightface(pack: Path, min_score: float) -> Iterator[Measure]:
         raise UserError(f"{KEY}.pack: {pack}: not a model pack that insightface can open ({reason})") from None
     if "recognition" not in analysis.models:
         raise UserError(f"{KEY}.pack: {pack}: has no recognition model; a detector alone tells nobody from another")
-    yield lambda crops: [insightface_features(analysis, crop) for crop in crops]
+
+    def measure(crops: list[Crop]) -> list[Features]:
+        with room_on_gpu(f"{KEY}.pack: {pack}", "end other programs on it"):
+            return [insightface_features(analysis, crop) for crop in crops]
+
+    yield measure
 
 
 def insightface_features(analysis, crop: Crop) -> Features:

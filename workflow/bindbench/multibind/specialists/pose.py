@@ -13,7 +13,7 @@ import numpy as np
 
 from ...config.multibind_evaluation import PoseSpecialist
 from ...embedders.sources import digest
-from ...errors import UserError
+from ...errors import UserError, room_on_gpu
 from ...files import sha256_of_file
 from ...paths import resolve
 from ...people.building import POSE_MODEL
@@ -183,8 +183,15 @@ def _open_vitpose(folder: Path, settings: PoseSpecialist, device: str | None, th
         raise UserError(
             f"{KEY}.checkpoint: {folder} has {keypoints} keypoints; one with COCO's {len(SIGMAS)} is needed"
         )
-    model = model.to(device).eval()
-    yield lambda crops: [_keypoints(processor, model, crop, settings) for crop in crops]
+    room = partial(room_on_gpu, f"{KEY}.checkpoint: {folder}", "end other programs on it, take a smaller checkpoint")
+    with room():
+        model = model.to(device).eval()
+
+    def measure(crops: list[Crop]) -> list[Features]:
+        with room():
+            return [_keypoints(processor, model, crop, settings) for crop in crops]
+
+    yield measure
 
 
 def _keypoints(processor, model, crop: Crop, settings: PoseSpecialist) -> Features:
