@@ -16,9 +16,11 @@ from bindbench.files import sha256_of_file
 from bindbench.multibind import segmenting
 from bindbench.multibind.segmenting import segment_photographs
 from bindbench.multibind.tables import PHOTOGRAPHS
+from bindbench.people import segmentation
 from bindbench.people.faces import find_faces
 from bindbench.people.masks import box_iou, box_of_mask, decode_mask, encode_mask, mask_iou
 from bindbench.people.photographs import Unreadable, read_photograph
+from bindbench.people.poses import Pose
 from bindbench.people.segmentation import (
     Claim,
     FoundPerson,
@@ -172,6 +174,38 @@ def found(left, top, width, height, score=0.9) -> FoundPerson:
     mask = np.zeros((50, 50), bool)
     mask[top : top + height, left : left + width] = True
     return FoundPerson(box_of_mask(mask), mask, score)
+
+
+def test_a_pose_that_is_seen_in_two_boxes_is_of_the_one_that_it_fills(monkeypatch):
+    """Nobody has a face; MediaPipe sees one person, wherever that one is in the part, and the neighbour only in the last case."""
+    image = np.zeros((100, 200, 3), np.uint8)
+    bodies = [np.zeros(image.shape[:2], bool) for _ in range(2)]
+    bodies[0][10:90, 60:100] = True
+    bodies[1][12:90, 95:140] = True
+
+    def seen(*wanted: int):
+        def poses_in(model, image, part):
+            left, top, right, bottom = part
+            return [
+                Pose(
+                    np.array([[(80, 118)[n] - left, 20 - top, 0.9]] * 33, np.float32),
+                    None,
+                    body[top:bottom, left:right] * 1.0,
+                )
+                for n, body in enumerate(bodies)
+                if n in wanted
+            ]
+
+        return poses_in
+
+    boxes = [[62.0, 5, 50, 90], [60.0, 10, 40, 80], [95.0, 12, 45, 78]]
+    monkeypatch.setattr(segmentation, "find_faces", lambda image, score: [])
+    monkeypatch.setattr(segmentation, "_poses_in", seen(0))
+    alone = segment_boxes(image, boxes[:2], EMBEDDED, None)
+    assert alone[0] is None and mask_iou(alone[1], bodies[0]) > 0.99
+    monkeypatch.setattr(segmentation, "_poses_in", seen(0, 1))
+    both = segment_boxes(image, boxes[1:], EMBEDDED, None)
+    assert mask_iou(both[0], bodies[0]) > 0.85 and mask_iou(both[1], bodies[1]) > 0.85
 
 
 def test_the_best_pair_of_box_and_person_comes_first_and_nobody_twice():
@@ -526,12 +560,12 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, people_models, looks):
         env=os.environ | search,
         stderr=subprocess.DEVNULL,
     )
-    while run.poll() is None and len(list((tmp_path / "cache").glob("*/*.json"))) < 3:
+    while run.poll() is None and len(list((tmp_path / "cache").glob("*/[!.]*.json"))) < 3:
         time.sleep(0.005)
     run.send_signal(signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
     assert not (tmp_path / "people.parquet").exists()
-    done = len([path for path in (tmp_path / "cache").glob("*/*.json") if not path.name.startswith(".")])
+    done = len(list((tmp_path / "cache").glob("*/[!.]*.json")))
     assert 3 <= done < 40
     new = filled(rows, tmp_path, people_models)
     assert len(looks) == 40 - done

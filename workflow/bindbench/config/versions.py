@@ -30,7 +30,7 @@ VERSIONS = {
     "figures": 1,
     "people_models": 1,
     "photographs": 2,
-    "segmentation": 1,
+    "segmentation": 2,
     "selection": 1,
     "references": 1,
     "backgrounds": 1,

@@ -12,6 +12,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from .masks import box_iou
+
 # Longest sides, in pixels, at which YuNet looks: it finds faces of about 10 to 300 pixels, so a large photograph is also
 # looked at small (a face that fills it) and, within reason, large (the people at the back).
 LONGEST_SIDES = (640, 1920)
@@ -45,7 +47,7 @@ def find_faces(image: np.ndarray, min_score: float = 0.7) -> list[Face]:
     found = [face for side in sides for face in _faces_at(image, side / longest, min_score)]
     kept: list[Face] = []
     for face in sorted(found, key=lambda face: (-face.score, face.box)):
-        if all(_overlap(face.box, other.box) < SAME_FACE for other in kept):
+        if all(box_iou(face.box, other.box) < SAME_FACE for other in kept):
             kept.append(face)
     return sorted(kept, key=lambda face: (face.centre, face.box))
 
@@ -80,14 +82,6 @@ def _faces_at(image: np.ndarray, scale: float, min_score: float) -> list[Face]:
         Face(tuple(place[:4].tolist()), tuple(map(tuple, place[4:].reshape(5, 2).tolist())), float(row[14]))
         for place, row in zip(places, rows, strict=True)
     ]
-
-
-def _overlap(first: tuple, second: tuple) -> float:
-    wide = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
-    high = min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1])
-    shared = max(0.0, wide) * max(0.0, high)
-    union = first[2] * first[3] + second[2] * second[3] - shared
-    return shared / union if union > 0 else 0.0
 
 
 @cache

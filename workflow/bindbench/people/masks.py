@@ -3,6 +3,8 @@
 A mask is a (height, width) array of bool; a box is [x, y, width, height] in pixels.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from pycocotools import mask as coco
 
@@ -109,7 +111,7 @@ def mask_iou(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.logical_and(first, second).sum() / union) if union else 0.0
 
 
-def box_iou(first: list[float], second: list[float]) -> float:
+def box_iou(first: Sequence[float], second: Sequence[float]) -> float:
     """Intersection over union of two boxes [x, y, width, height]."""
     wide = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
     high = min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1])

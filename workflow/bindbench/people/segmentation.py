@@ -24,11 +24,11 @@ import cv2
 import numpy as np
 
 from ..config.multibind_segmentation import Segmentation
-from ..errors import UserError
+from ..errors import UserError, room_on_gpu
 from ..paths import resolve
 from .building import POSE_MODEL
 from .faces import Face, find_faces
-from .masks import box_iou, box_of_mask
+from .masks import box_iou, box_of_mask, mask_iou
 from .poses import Pose, open_pose_model, poses_of
 
 WEIGHTS_KEY = "multibind.segmentation.yolo_weights"
@@ -43,6 +43,7 @@ CERTAIN = 0.9  # confidences above are one: MediaPipe's are near 1 for two peopl
 CRUMB = 0.02  # of the mask's area: smaller connected parts are taken off
 HOLE = 0.01  # of the mask's area: smaller holes are filled
 SAME_PERSON = 0.5  # intersection over union of boxes above which a found person is the one of a given box
+SAME_HEAD = 0.3  # of the square root of a body's area: noses nearer than this may be one
 POSES_IN_BOX = 3  # a box of a data set may hold others too
 
 
@@ -159,38 +160,60 @@ def _is_cut(pose: Pose, part: tuple[int, int, int, int], image: np.ndarray) -> b
 
 
 def _claims_of_boxes(model, image: np.ndarray, boxes: list[list[float]], settings: Segmentation) -> list[Claim | None]:
-    """For each box the body of a face in it that fills it best, each face once; else of a pose that MediaPipe sees in it."""
+    """For each box the body of a face in it that fills it best, else a pose that MediaPipe sees in it; nobody is in two boxes."""
     faces = find_faces(image, settings.min_face_score)
-    bodies = {
-        number: _claim_of_face(model, image, face, faces)
-        for number, face in enumerate(faces)
-        if any(_is_inside(face.centre, box) for box in boxes)
-    }
-    pairs = []
-    for number, body in bodies.items():
-        for index, box in enumerate(boxes):
-            if body is not None and _is_inside(faces[number].centre, box):
-                within = _within(body, box, image)
-                pairs.append((_share(within, box), -index, -number, within))
     claims: list[Claim | None] = [None] * len(boxes)
-    used = set()
-    for share, index, number, within in sorted(pairs, key=lambda pair: pair[:3], reverse=True):
-        if share >= SAME_PERSON and claims[-index] is None and number not in used:
-            used.add(number)
-            claims[-index] = within
-    return [claim or _claim_in_box(model, image, box) for claim, box in zip(claims, boxes, strict=True)]
+    of_faces = []
+    for face in faces:
+        mine = [index for index, box in enumerate(boxes) if _is_inside(face.centre, box)]
+        body = _claim_of_face(model, image, face, faces) if mine else None
+        if body is not None:
+            of_faces += [(index, body) for index in mine]
+    given = _give(of_faces, boxes, image, claims, [])
+    still_open = [index for index, claim in enumerate(claims) if claim is None]
+    _give(
+        [(i, body) for i in still_open for body in _bodies_in_box(model, image, boxes[i])], boxes, image, claims, given
+    )
+    return claims
 
 
-def _claim_in_box(model, image: np.ndarray, box: list[float]) -> Claim | None:
+def _give(pairs: list[tuple[int, Claim]], boxes, image, claims: list[Claim | None], given: list[Claim]) -> list[Claim]:
+    """Fills claims of boxes that have none with bodies, as far as they lie in the box: the pair that fits best first.
+
+    given: bodies that have a box already. Returns them with those that got one now.
+    """
+    fits = [
+        (_share(within := _within(body, boxes[index], image), boxes[index]), index, body, within)
+        for index, body in pairs
+    ]
+    for share, index, body, within in sorted(fits, key=lambda fit: -fit[0]):
+        if share >= SAME_PERSON and claims[index] is None and not any(_is_same_body(body, other) for other in given):
+            claims[index] = within
+            given = [*given, body]
+    return given
+
+
+def _bodies_in_box(model, image: np.ndarray, box: list[float]) -> list[Claim]:
     x, y, width, height = box
     part = _part(image, x - 0.12 * width, y - 0.08 * height, x + 1.12 * width, y + 1.08 * height)
-    best, best_share = None, SAME_PERSON
-    for pose in _poses_in(model, image, part):
-        head = pose.landmarks[0, :2] + part[:2]
-        claim = _within(Claim(part[0], part[1], pose.mask, (float(head[0]), float(head[1])), 1.0), box, image)
-        if _share(claim, box) >= best_share:
-            best, best_share = claim, _share(claim, box)
-    return best
+    poses = _poses_in(model, image, part)
+    heads = [pose.landmarks[0, :2] + part[:2] for pose in poses]
+    return [
+        Claim(part[0], part[1], pose.mask, (float(x), float(y)), 1.0) for pose, (x, y) in zip(poses, heads, strict=True)
+    ]
+
+
+def _is_same_body(first: Claim, second: Claim) -> bool:
+    """Whether two claims, mostly of different parts of the photograph, are one person: the head and most pixels are the same."""
+    if first is second:
+        return True
+    left, top = min(first.left, second.left), min(first.top, second.top)
+    masks = [np.pad(it.confidence > 0.5, ((it.top - top, 0), (it.left - left, 0))) for it in (first, second)]
+    high, wide = (max(mask.shape[axis] for mask in masks) for axis in (0, 1))
+    masks = [np.pad(mask, ((0, high - mask.shape[0]), (0, wide - mask.shape[1]))) for mask in masks]
+    apart = np.hypot(first.head[0] - second.head[0], first.head[1] - second.head[1])
+    size = max(masks[0].sum(), masks[1].sum()) ** 0.5
+    return bool(apart < SAME_HEAD * size and mask_iou(*masks) > SAME_PERSON)
 
 
 def _within(claim: Claim, box: list[float], image: np.ndarray) -> Claim:
@@ -334,14 +357,15 @@ def _open_yolo(settings: Segmentation):
 
 def _yolo_people(model, image: np.ndarray, settings: Segmentation) -> list[FoundPerson]:
     person = next(number for number, name in model.names.items() if name == "person")
-    result = model.predict(
-        np.ascontiguousarray(image[..., ::-1]),
-        imgsz=settings.yolo_image_px,
-        conf=settings.min_person_score,
-        classes=[person],
-        retina_masks=True,  # masks at the photograph's own size
-        verbose=False,
-    )[0]
+    with room_on_gpu(WEIGHTS_KEY, f"lower multibind.segmentation.yolo_image_px (now {settings.yolo_image_px})"):
+        result = model.predict(
+            np.ascontiguousarray(image[..., ::-1]),
+            imgsz=settings.yolo_image_px,
+            conf=settings.min_person_score,
+            classes=[person],
+            retina_masks=True,  # masks at the photograph's own size
+            verbose=False,
+        )[0]
     if result.masks is None:
         return []
     scores = result.boxes.conf.cpu().numpy()
