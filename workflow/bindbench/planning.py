@@ -26,6 +26,7 @@ def planned_requests(target: str, configfiles: list[Path], settings: Config) -> 
 
 def dry_run(target: str, configfiles: list[Path]) -> str:
     """What Snakemake says that it would do, shell commands included. Raises UserError when there is no such target."""
+    print(f"estimate: asking Snakemake what it would run for {target}", file=sys.stderr)
     local = Path("Snakefile")
     command = [sys.executable, "-m", "snakemake", target, "-n", "-p", "--nolock"]
     command += ["--snakefile", str(local if local.exists() else REPOSITORY / "Snakefile")]

@@ -203,7 +203,8 @@ def test_commands_export_import_and_verify(settings, tmp_path, capsys):
 
 def test_estimate_is_told_before_anything_is_bought(server, settings, capsys):
     commands.show_estimate(pictures(1000), settings.model_copy(update={"mode": "batch"}))
-    out = capsys.readouterr().out
+    out, told = capsys.readouterr()
+    assert "estimate: 100%" in told and "1000/1000" in told
     assert "1,000, of which the store holds 0" in out and "1,000,000 output image" in out
     assert "about $15" in out and "as batches" in out
     assert "too small: services.budget_usd must be at least 15" in out

@@ -93,7 +93,7 @@ def import_from(settings: Services, path: Path) -> None:
 
 def show_estimate(requests: Iterable[Request], settings: Services) -> None:
     """Requests, tokens and price before anything is bought."""
-    total = estimate(requests, settings)
+    total = estimate(progress(requests, "estimate", unit="request"), settings)
     tokens = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in total.tokens.items() if count) or "none"
     print(f"requests     {total.requests:,}, of which the store holds {total.held:,}")
     print(f"tokens       {tokens}")

@@ -2,10 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+
+from ...files import progress
 
 PIECE = 1 << 20  # characters read at a time
 LONGEST = 1 << 26  # characters of one item, else the file is taken to be broken
+LARGE = 1 << 24  # bytes of a file that takes long enough for a line of progress
 
 BEHIND_VALUES = tuple(" \t\r\n,:]}")
 
@@ -20,8 +24,9 @@ def items_of(path: Path, keys: tuple[str, ...]) -> Iterator[tuple[str, object]]:
     Only one item at a time is in memory. Raises BrokenJson for a file that is no JSON object, or of which one of `keys` is neither
     a list nor null; OSError for a file that cannot be opened.
     """
-    with path.open(encoding="utf-8-sig") as file:
-        text = _Text(file)
+    size = path.stat().st_size
+    with path.open(encoding="utf-8-sig") as file, _line_of(path.name, size) as line:
+        text = _Text(file, line)
         text.expect("{")
         if text.taken("}"):
             return
@@ -42,6 +47,11 @@ def items_of(path: Path, keys: tuple[str, ...]) -> Iterator[tuple[str, object]]:
         text.expect("}")
 
 
+def _line_of(name: str, size: int):
+    """Progress in MiB of a large file."""
+    return progress(None, f"reading {name}", size >> 20, "MiB") if size >= LARGE else nullcontext()
+
+
 def _list(text: "_Text", key: str) -> Iterator[object]:
     if not text.taken("["):
         if text.value() is not None:
@@ -59,8 +69,9 @@ def _list(text: "_Text", key: str) -> Iterator[object]:
 class _Text:
     """A file's text, of which only what is not read yet is kept."""
 
-    def __init__(self, file):
+    def __init__(self, file, line=None):
         self.file, self.kept, self.position, self.before, self.ended = file, "", 0, 0, False
+        self.line = line
         self.decode = json.JSONDecoder().raw_decode
 
     def more(self) -> None:
@@ -69,6 +80,8 @@ class _Text:
             piece = self.file.read(max(PIECE, len(self.kept) - self.position))
         except UnicodeDecodeError:
             raise BrokenJson("not UTF-8") from None
+        if self.line is not None:
+            self.line.update((self.file.buffer.tell() >> 20) - self.line.n)
         self.before += self.position
         self.kept, self.position, self.ended = self.kept[self.position :] + piece, 0, not piece
 
