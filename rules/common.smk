@@ -457,9 +457,7 @@ def config_of_instances():
 
 def generator_names():
     """A pattern of MultiBind's generators: another name in a target has no rule."""
-    return "|".join(
-        re.escape(name) for name in settings.multibind.generation.generators
-    )
+    return "|".join(re.escape(name) for name in settings.multibind.generation.used)
 
 
 def generator_config(wildcards):
@@ -495,10 +493,18 @@ def ready_images(wildcards):
     ]
 
 
+def generator_weights(wildcards):
+    """Local checkpoints as inputs, file by file: one that was replaced in place draws again."""
+    return [
+        escaped(path)
+        for path in support.generator_weights(settings, wildcards.generator)
+    ]
+
+
 def of_generators(table):
     return [
         f"<results>/multibind/{table}/{name}.parquet"
-        for name in settings.multibind.generation.generators
+        for name in settings.multibind.generation.used
     ]
 
 

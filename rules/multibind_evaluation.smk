@@ -4,6 +4,7 @@ rule generate_images:
         instances=rules.assemble_instances.output.instances,
         subjects=rules.assemble_instances.output.subjects,
         ready=ready_images,
+        weights=generator_weights,
         prompt=generator_prompt,
     output:
         generated="<results>/multibind/generated/{generator}.parquet",
@@ -106,8 +107,8 @@ rule tabulate_multibind:
         similarities=of_generators("similarities"),
         holistic=holistic_scores(),
         labels=scoring_labels(),
-        defaults=escaped(resolve(settings.multibind.scoring.default_thresholds)),
         generated=of_generators("generated"),
+        defaults=escaped(resolve(settings.multibind.scoring.default_thresholds)),
         costs=[path.replace(".parquet", ".json") for path in of_generators("generated")],
     output:
         table=report(
@@ -128,8 +129,8 @@ rule tabulate_multibind:
         undiagnosable="<results>/multibind_undiagnosable.csv",
         holistic="<results>/multibind_holistic.csv",
         thresholds="<results>/multibind_thresholds.csv",
-        compared="<results>/multibind/compared_subjects.parquet",
         agreement="<results>/multibind_agreement.csv",
+        compared="<results>/multibind/compared_subjects.parquet",
         cutoffs="<results>/multibind/thresholds.parquet",
         subject_outcomes="<results>/multibind/subject_outcomes.parquet",
         image_patterns="<results>/multibind/image_patterns.parquet",
@@ -146,7 +147,7 @@ rule tabulate_multibind:
         runtime=30,
     params:
         config=stage_config("multibind.scoring"),
-        generators=list(settings.multibind.generation.generators),
+        generators=list(settings.multibind.generation.used),
         compared_generators=settings.multibind.compared_generators,
         behind=stage_config("multibind"),
         version=VERSIONS["multibind_rates"],

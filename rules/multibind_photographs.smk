@@ -39,6 +39,7 @@ rule list_photographs:
         runtime=120,
     params:
         config=stage_config("multibind.photographs"),
+        replaced=support.photographs_digest(settings),
         version=VERSIONS["photographs"],
     message:
         "Listing the photographs of all sources"

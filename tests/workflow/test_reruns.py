@@ -208,7 +208,7 @@ MULTIBIND = {
     ),
     "generation": (
         {
-            "longest_px": 320,
+            **{"longest_px": 320, "use": ["swap"]},
             **{f"generators.{name}.{key}": value for name in GENERATORS for key, value in GENERATOR.items()},
         },
         generated(*GENERATORS),
@@ -249,6 +249,7 @@ MULTIBIND = {
 PARTS = {
     "generation.generators.blend.stretch": (2.0, generated("blend")),
     "generation.generators.swap.of_three": ("first_two", generated("swap")),
+    "generation.use": (["copy", "swap"], measured()),
     "evaluation.second_look_iou": (0.5, matched(*GENERATORS)),
     "evaluation.min_face_score": (0.6, measured(*GENERATORS)),
     "evaluation.pose.similarity": ("joint_angles", measured(*GENERATORS)),

@@ -245,7 +245,7 @@ def label_subjects(options) -> None:
     if options.most < 1:
         raise UserError(f"--most {options.most}: ask about at least one")
     settings = read_settings(options).multibind
-    files = evaluation_files(options.results / "multibind", list(settings.generation.generators))
+    files = evaluation_files(options.results / "multibind", list(settings.generation.used))
     labels = options.labels or Path(settings.scoring.labels or USUAL_TABLE)
     sample = {"seed": options.seed, "most": options.most, "blind": not options.show_generators}
     serve(LabelReview(files, settings.scoring, labels, options.by, **sample), options)

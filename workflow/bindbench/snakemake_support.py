@@ -326,6 +326,14 @@ def ready_images(settings: Config, name: str) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_file()) if folder and folder.is_dir() else []
 
 
+def generator_weights(settings: Config, name: str) -> list[Path]:
+    """Every file of the local checkpoint of an open generator; none where it is another kind, or the checkpoint is on the hub."""
+    from .config.multibind_generators import OPEN
+
+    generator = settings.multibind.generation.generators[name]
+    return weight_files(generator.model_name) if generator.kind in OPEN else []
+
+
 def specialist_files(settings: Config) -> list[Path]:
     """Every file of the local models that MultiBind's specialists are."""
     section = settings.multibind.evaluation
@@ -350,6 +358,13 @@ def photograph_annotations(settings: Config) -> list[Path]:
     from .multibind.sources import photographs_files
 
     return [path for path in photographs_files(settings.multibind.photographs) if path.exists()]
+
+
+def photographs_digest(settings: Config) -> str:
+    """Changes when a photograph in a source of kind folder is replaced in place."""
+    from .multibind.sources import photographs_digest
+
+    return photographs_digest(settings.multibind.photographs)
 
 
 def input_path(path: str | Path) -> str:

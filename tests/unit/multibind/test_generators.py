@@ -546,6 +546,25 @@ def test_seedream_is_asked_for_a_size_that_it_sells_in_the_shape_of_the_target(w
     assert abs(wide / high * height / width - 1) < 16 / min(wide, high) + 1e-6
 
 
+def test_of_the_generators_those_in_use_are_evaluated():
+    given = {"ours": {"kind": "folder", "folder": "x"}, "target": {"kind": "target"}, "s": {"kind": "seedream"}}
+    assert list(Generation(generators=given).used) == list(given)
+    assert list(Generation(generators=given, use=["target", "ours"]).used) == ["target", "ours"]
+    assert Generation(generators=given, use=["ours"], longest_px=8192), "what is not in use limits nothing"
+    with pytest.raises(ValidationError, match=r"use: theirs is not among the generators \(ours, target, s\)"):
+        Generation(generators=given, use=["theirs"])
+    with pytest.raises(ValidationError, match="use: a name is given twice"):
+        Generation(generators=given, use=["ours", "ours"])
+
+
+def test_no_larger_picture_is_asked_of_seedream_than_it_sells():
+    paid = {"s": Generator(kind="seedream"), "t": Generator(kind="target")}
+    with pytest.raises(ValidationError, match=r"longest_px: Seedream \(s\) makes at most 4096 x 4096 pixels"):
+        Generation(generators=paid, longest_px=4097)
+    assert Generation(generators=paid, longest_px=4096) and Generation(generators={"t": paid["t"]}, longest_px=8192)
+    assert smallest_sold(4096, 4096) == (4096, 4096)
+
+
 @pytest.mark.parametrize("kind", PAID)
 def test_pictures_are_bought_once_and_resized_to_the_common_size(shared, tmp_path, server, settings, kind):
     rows = run(shared, tmp_path, Generator(kind=kind), settings)

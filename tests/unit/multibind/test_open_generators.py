@@ -9,12 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from bindbench.config import check
 from bindbench.config.multibind_generators import Generator
 from bindbench.errors import UserError
+from bindbench.files import canonical_json
 from bindbench.multibind.generated_tables import GENERATED
 from bindbench.multibind.generators import registry
 from bindbench.multibind.generators.making import generate
-from bindbench.multibind.generators.open_models import asked_size
+from bindbench.multibind.generators.open_models import END_BYTES, asked_size, checkpoint_identity, told_in_a_line
+from bindbench.snakemake_support import generator_weights
 from bindbench.tables import read_table
 from hypothesis import given
 from hypothesis import settings as tried
@@ -117,11 +121,43 @@ def test_another_checkpoint_in_the_same_folder_is_noticed(made, tiny, small_inpu
     assert len(asked) == 2
 
 
+def test_large_weights_that_are_replaced_in_place_are_noticed_by_their_ends_and_are_inputs_of_the_rule(tmp_path):
+    weights = tmp_path / "transformer" / "model.safetensors"
+    weights.parent.mkdir()
+    (tmp_path / "model_index.json").write_text("{}")
+    size, generator, found = 3 * END_BYTES, Generator(kind="omnigen2", model=str(tmp_path)), set()
+    for place in (None, 0, END_BYTES - 1, 2 * END_BYTES, size - 1):
+        data = bytearray(size)
+        if place is not None:
+            data[place] = 1
+        weights.write_bytes(data)
+        found.add(canonical_json(checkpoint_identity(generator)))
+    assert len(found) == 5
+    weights.write_bytes(bytes(size + 1))
+    assert canonical_json(checkpoint_identity(generator)) not in found
+    config = check({"multibind": {"generation": {"generators": {"g": generator.settings}}}}, lambda key: "test")
+    assert generator_weights(config, "g") == [tmp_path / "model_index.json", weights]
+
+
 @pytest.mark.parametrize("kind", ["qwen-image-edit", "omnigen2"])
 def test_without_diffusers_one_line_says_what_to_install(made, tmp_path, monkeypatch, kind):
     monkeypatch.setitem(sys.modules, "diffusers", None)
     with pytest.raises(UserError, match=rf"kind {kind}, model: needs diffusers.*uv pip install diffusers=="):
         run(made, tmp_path, Generator(kind=kind))
+
+
+@pytest.mark.parametrize("moment", ["loading", "drawing"])
+def test_a_full_gpu_is_one_line_with_what_to_lower(made, tmp_path, monkeypatch, moment):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 40.00 GiB.")
+
+    def opened(generator):
+        with told_in_a_line(generator):
+            return full() if moment == "loading" else full
+
+    monkeypatch.setitem(registry.OPEN, "qwen-image-edit", opened)
+    with pytest.raises(UserError, match=r"not enough free memory .*lower area_px \(now 4096\), set dtype: bfloat16"):
+        run(made, tmp_path, qwen(tmp_path))
 
 
 def test_a_checkpoint_that_is_not_there_or_broken_is_one_line(made, tmp_path):

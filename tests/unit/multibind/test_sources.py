@@ -12,7 +12,7 @@ import pytest
 from bindbench.config.multibind_sources import LICENCES, Photographs, Source
 from bindbench.config.reading import stage_from_json
 from bindbench.errors import UserError
-from bindbench.multibind.sources import MODULES, check_files, photographs_files, read_source
+from bindbench.multibind.sources import MODULES, check_files, photographs_digest, photographs_files, read_source
 from bindbench.multibind.sources.listing import list_photographs, summary
 from bindbench.multibind.sources.long_json import BrokenJson, items_of
 from bindbench.multibind.sources.rows import ids_of
@@ -647,8 +647,8 @@ def test_the_light_half_loads_nothing_heavy():
     program = (
         "import sys\n"
         "from bindbench.config.multibind_sources import Photographs\n"
-        "from bindbench.multibind.sources import check_files, photographs_files\n"
-        "check_files(Photographs()), photographs_files(Photographs())\n"
+        "from bindbench.multibind.sources import check_files, photographs_digest, photographs_files\n"
+        "check_files(Photographs()), photographs_files(Photographs()), photographs_digest(Photographs())\n"
         "print({'PIL', 'numpy', 'pyarrow', 'pycocotools'} & set(sys.modules))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -701,6 +701,22 @@ def test_snakemake_watches_annotations_lists_and_folders_but_no_photograph(coco,
     assert photographs_files(Photographs()) == []
 
 
+def test_a_photograph_that_is_replaced_in_place_changes_what_snakemake_compares(tmp_path, monkeypatch):
+    first, second = tmp_path / "mine" / "a.jpg", tmp_path / "mine" / "deep" / "b.jpg"
+    picture(first)
+    picture(second)
+    settings = Photographs(sources={"d": folder_source(tmp_path / "mine")})
+    before = photographs_digest(settings)
+    (tmp_path / "mine" / ".hidden").write_text("x")
+    assert before and photographs_digest(settings) == before
+    second.write_bytes(second.read_bytes() + b" ")
+    larger = photographs_digest(settings)
+    os.utime(first, ns=(1, 1))
+    assert len({before, larger, photographs_digest(settings)}) == 3
+    monkeypatch.setattr("bindbench.multibind.sources.MOST_WATCHED", 1)
+    assert photographs_digest(settings) == "" == photographs_digest(Photographs())
+
+
 # Ids and long files
 
 NAMES = st.lists(st.text(st.sampled_from("aA/-_.é \ud800"), min_size=1, max_size=6), unique=True, max_size=12)
@@ -737,6 +753,15 @@ def test_a_long_file_read_in_pieces_is_what_json_says(tmp_path_factory, piece, s
         patch.setattr("bindbench.multibind.sources.long_json.PIECE", piece)
         found = list(items_of(path, ("a", "c")))
     assert found == [(key, item) for key, items in sections.items() if key in "ac" for item in items]
+
+
+def test_a_large_file_tells_how_far_it_is(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "instances.json"
+    path.write_text(json.dumps({"a": ["x" * 1000] * 3000}))
+    assert len(list(items_of(path, ("a",)))) == 3000 and capsys.readouterr().err == ""
+    monkeypatch.setattr("bindbench.multibind.sources.long_json.LARGE", 1 << 20)
+    assert len(list(items_of(path, ("a",)))) == 3000
+    assert "reading instances.json: 100%" in (told := capsys.readouterr().err) and "2/2" in told and "MiB" in told
 
 
 @UNHURRIED

@@ -25,6 +25,7 @@ MODELS = {
     "qwen-image-edit": "Qwen/Qwen-Image-Edit-2511",
     "omnigen2": "OmniGen2/OmniGen2",
 }
+SEEDREAM_LONGEST_PX = 4096  # 4.5 makes pictures of 2560 x 1440 to 4096 x 4096 pixels
 # What the models' own cards use.
 STEPS = {"hunyuan": 50, "qwen-image-edit": 40, "omnigen2": 50}
 GUIDANCE = {"qwen-image-edit": 4.0, "omnigen2": 5.0}
@@ -173,7 +174,12 @@ class Generation(Section):
     generators: dict[GeneratorName, Generator] = Field(
         {kind: Generator(kind=kind) for kind in EMBEDDED},
         min_length=1,
-        description="What is evaluated, by names of your choice; a given list takes the place of the embedded ones.",
+        description="Generators by names of your choice.",
+    )
+    use: tuple[GeneratorName, ...] | None = Field(
+        None,
+        min_length=1,
+        description="Names of those that are evaluated; empty: all, the embedded ones of this file among them.",
     )
     longest_px: int = Field(
         1536,
@@ -189,3 +195,27 @@ class Generation(Section):
         if len({name.lower() for name in generators}) != len(generators):
             raise ValueError("names that differ in case only share a folder on some machines; rename one")
         return generators
+
+    @model_validator(mode="after")
+    def _used_are_known(self):
+        for name in self.use or ():
+            if name not in self.generators:
+                raise ValueError(f"use: {name} is not among the generators ({', '.join(self.generators)})")
+        if len(set(self.use or ())) != len(self.use or ()):
+            raise ValueError("use: a name is given twice")
+        return self
+
+    @property
+    def used(self) -> dict[str, Generator]:
+        """The generators that are evaluated, by name, in the order of the tables."""
+        return {name: self.generators[name] for name in self.use} if self.use is not None else dict(self.generators)
+
+    @model_validator(mode="after")
+    def _sizes_that_are_sold(self):
+        named = [name for name, generator in self.used.items() if generator.kind == "seedream"]
+        if named and self.longest_px > SEEDREAM_LONGEST_PX:
+            raise ValueError(
+                f"longest_px: Seedream ({named[0]}) makes at most {SEEDREAM_LONGEST_PX} x {SEEDREAM_LONGEST_PX} pixels; set it "
+                f"to {SEEDREAM_LONGEST_PX} or less, or leave that generator out"
+            )
+        return self

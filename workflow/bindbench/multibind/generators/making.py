@@ -227,7 +227,7 @@ def _bought(scenes, generator: Generator, services, notes: Notes, record: dict, 
 
 def _run(scenes: list[Scene], generator: Generator, notes: Notes, version: int) -> dict[str, dict]:
     """The model is loaded when the first picture is missing."""
-    from .open_models import checkpoint_identity
+    from .open_models import checkpoint_identity, room_for_model
 
     identity, made, model = checkpoint_identity(generator), {}, None
     for scene in progress(scenes, "pictures", unit="image"):
@@ -236,7 +236,9 @@ def _run(scenes: list[Scene], generator: Generator, notes: Notes, version: int) 
         value = notes.find(scene.name, key)
         if value is None:
             model = model or registry.OPEN[generator.kind](generator)
-            value = _kept(scene, model(scene.fresh()), notes.folder)
+            with room_for_model(generator):
+                picture = model(scene.fresh())
+            value = _kept(scene, picture, notes.folder)
             notes.add(scene.name, key, value)
         made[scene.name] = value
     return made

@@ -1,25 +1,26 @@
 """What the open models share: where a checkpoint is, what it is, and how it is loaded. They run on a GPU where there is one.
 
 diffusers is no dependency of this package: who wants qwen-image-edit or omnigen2 installs it. One run of a model costs GPU hours,
-so its pictures are kept under everything that shapes them; the checkpoint counts by its small files and the sizes of the large
-ones, since 160 GB are not hashed for a look at what is there.
+so its pictures are kept under everything that shapes them; of a checkpoint's large files the size and both ends count, since
+160 GB are not hashed for a look at what is there.
 """
 
 import importlib
 import math
 from collections.abc import Callable
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
-from ...config.multibind_generators import Generator
+from ...config.multibind_generators import SHAPES, Generator
 from ...embedders.sources import local_folder
-from ...errors import UserError
-from ...files import sha256_of_file
+from ...errors import UserError, room_on_gpu
+from ...files import sha256, sha256_of_file
 from ...paths import model_files
 from .scene import Scene
 
-SMALL_FILE = 1 << 20
+END_BYTES = 1 << 20  # of a large file, hashed from its start and from its end
 STEP_PX = 16  # the sides that the models make are multiples of it
 DIFFUSERS = "diffusers==0.42.1"
 
@@ -41,9 +42,19 @@ def checkpoint_identity(generator: Generator) -> dict:
         return {"hub": generator.model_name, "revision": generator.revision}
     files = {}
     for path in model_files(folder):
-        size = path.stat().st_size
-        files[str(path.relative_to(folder))] = sha256_of_file(path) if size < SMALL_FILE else size
+        files[str(path.relative_to(folder))] = _digest(path)
     return {"files": files}
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file; of one larger than both ends, of its size and ends: training moves every weight."""
+    size = path.stat().st_size
+    if size <= 2 * END_BYTES:
+        return sha256_of_file(path)
+    with path.open("rb") as file:
+        start = file.read(END_BYTES)
+        file.seek(-END_BYTES, 2)
+        return sha256(b"%d " % size + start + file.read())
 
 
 def source_of(generator: Generator) -> tuple[str, dict]:
@@ -77,12 +88,23 @@ def imported(module: str, generator: Generator, remedy: str):
 
 @contextmanager
 def told_in_a_line(generator: Generator):
-    """What libraries raise for a checkpoint that is missing, broken or another kind's, as one line."""
+    """What libraries raise for a checkpoint that is missing, broken, another kind's or too large, as one line."""
     try:
-        yield
+        with room_for_model(generator):
+            yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError) as error:
         line = " ".join(str(error).split())[:300] or type(error).__name__
         raise UserError(f"{key_name(generator)}: {generator.model_name} cannot be loaded ({line})") from None
+
+
+def room_for_model(generator: Generator):
+    """A context in which a full GPU is one line that says what to lower."""
+    lower = ["end other programs on it"]
+    if "area_px" in SHAPES[generator.kind]:
+        lower.append(f"lower area_px (now {generator.area_px})")
+    if generator.dtype == "float32":
+        lower.append("set dtype: bfloat16")
+    return room_on_gpu(f"{key_name(generator)}: {generator.model_name}", ", ".join(lower))
 
 
 def device() -> str:
