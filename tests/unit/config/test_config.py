@@ -10,6 +10,7 @@ import pytest
 import yaml
 from bindbench import cli
 from bindbench.config import Config, check, load, stage, stage_from_json
+from bindbench.config.multibind_generators import MODELS
 from bindbench.config.questions import arrangements_with_moved
 from bindbench.config.scenes import Scenes
 from bindbench.errors import UserError
@@ -190,6 +191,20 @@ def test_the_paper_s_config_pins_revisions_instruction_and_pixel_limits(reposito
         assert re.fullmatch("[0-9a-f]{40}", entry.revision)
         assert entry.instruction == "Represent the user's input."
         assert (entry.min_pixels, entry.max_pixels) == (4 * 32**2, 1800 * 32**2)
+
+
+def test_the_paper_s_config_has_multibind_s_numbers_generators_and_specialists(repository):
+    multibind = load([repository / "config/config.yaml", repository / "config/paper.yaml"]).multibind
+    assert multibind.selection.quotas == {2: 118, 3: 269, 4: 121}
+    assert 118 * 2 + 269 * 3 + 121 * 4 == 1527
+    assert {source.kind for source in multibind.photographs.used.values()} == {"cihp", "mhp", "objects365", "coco"}
+    models = {generator.model_name for generator in multibind.generation.used.values()}
+    assert models == set(MODELS.values())
+    assert multibind.references.method == "gemini" and multibind.references.gemini_model == "gemini-3-pro-image"
+    evaluation = multibind.evaluation
+    assert (evaluation.face.method, evaluation.pose.method) == ("insightface", "vitpose")
+    assert all(name.startswith("qwen3-vl-embedding") for name in evaluation.embedders.values())
+    assert len(evaluation.embedders) == 2
 
 
 def test_a_section_s_text_does_not_depend_on_the_order_of_keys():
