@@ -152,6 +152,8 @@ rule assemble_instances:
         instances="<results>/multibind/instances.parquet",
         subjects="<results>/multibind/subjects.parquet",
         left_out="<results>/multibind/left_out.parquet",
+        verdicts="<results>/multibind/verdicts.parquet",
+        images=directory("<results>/multibind/images"),
         counts="<results>/multibind/counts.json",
         manifest="<results>/multibind/manifest.json",
     log:

@@ -118,6 +118,9 @@ def test_from_coco_s_layout_to_the_sheet(embedded):
     assert manifest["models"]["reference"] == ["embedded/masked-crop"] and manifest["counts"] == counts
     assert (manifest["money_usd"], manifest["bought"]["requests"]) == (0, 0)
     assert planned(TARGET, SHEET, directory=embedded, config=embedded / "source.yaml") == set()
+    (folder / "images").rename(folder / "elsewhere")
+    assert "assemble_instances" in planned(TARGET, directory=embedded, config=embedded / "source.yaml")
+    (folder / "elsewhere").rename(folder / "images")
 
 
 # Bought ---------------------------------------------------------------------------------------------------------------
