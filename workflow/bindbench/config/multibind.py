@@ -43,8 +43,8 @@ class MultiBind(Section):
     @model_validator(mode="after")
     def _compared_generators_are_there(self):
         for name in self.scoring.compared_generators or ():
-            if name not in self.generation.generators:
-                known = ", ".join(self.generation.generators)
+            if name not in self.generation.used:
+                known = ", ".join(self.generation.used)
                 raise ValueError(
                     f"scoring.compared_generators: {name} is no generator; those of generation are {known}"
                 )
@@ -58,5 +58,5 @@ class MultiBind(Section):
         """
         if self.scoring.compared_generators is not None:
             return list(self.scoring.compared_generators)
-        generators = self.generation.generators
+        generators = self.generation.used
         return [name for name, entry in generators.items() if entry.kind not in FAULTS] or list(generators)
