@@ -125,7 +125,7 @@ def measured(*generators) -> set[str]:
 
 def whole(*generators) -> set[str]:
     """Figures of the generators' whole images, and the tables."""
-    return {f"measure_holistic {name}" for name in generators} | {"tabulate_multibind"}
+    return {f"measure_holistic {name}" for name in generators} | FROM_RATES
 
 
 def matched(*generators) -> set[str]:
