@@ -117,7 +117,7 @@ def rows_of(summary: Summary, generators: Sequence[str]) -> list[list]:
                 rows.append(
                     [
                         *(name, subset, measure.measure, measure.model, *(number(part[place]) for part in estimate)),
-                        *(images, str(same).lower(), int(summary.without[place])),
+                        *(images, str(same).lower(), "" if measure.reason else int(summary.without[place])),
                         *(summary.note(measure, subset, place), measure.fingerprint),
                     ]
                 )
