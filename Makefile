@@ -10,7 +10,7 @@ ifneq ($(CONFIG),config/config.yaml)
 CONFIGFILE := --configfile $(CONFIG)
 endif
 
-.PHONY: help table2 ablations tiny test report check generated lock benchmarks clean
+.PHONY: help table2 ablations tiny default-thresholds test report check generated lock benchmarks clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9_-]+):.*## */  make \1\t/' | expand -t 20
@@ -24,6 +24,11 @@ ablations: .venv/ready  ## tables of ablations of MiniLM and nano: trains 15 sma
 
 tiny: .venv/ready  ## every stage on a handful of questions, into results/
 	$(SNAKEMAKE) all --configfile config/tiny.yaml
+
+default-thresholds: .venv/ready  ## the uncalibrated thresholds of MultiBind that ship, anew, into resources/multibind/
+	$(BIN)/python -m bindbench.devtools.known_photographs results/known_photographs
+	$(SNAKEMAKE) results/multibind/default_thresholds.csv --configfile config/default_thresholds.yaml
+	cp results/multibind/default_thresholds.* resources/multibind/
 
 report: .venv/ready  ## results/report.html: tables, figures and sheets in one file
 	$(SNAKEMAKE) all $(CONFIGFILE)

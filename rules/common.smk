@@ -501,11 +501,25 @@ def generator_weights(wildcards):
     ]
 
 
-def of_generators(table):
-    return [
-        f"<results>/multibind/{table}/{name}.parquet"
-        for name in settings.multibind.generation.used
-    ]
+def of_generators(table, names=None):
+    """A table of each of the generators, by default of all that are evaluated."""
+    names = settings.multibind.generation.used if names is None else names
+    return [f"<results>/multibind/{table}/{name}.parquet" for name in names]
+
+
+def known_generators():
+    """The evaluated generators of which it is known who is in which slot."""
+    return list(support.known_generators(settings))
+
+
+def known_generation():
+    """Section multibind.generation with these generators alone."""
+    section = settings.multibind.generation
+    known = {
+        name: entry.model_dump(mode="json", exclude_defaults=True)
+        for name, entry in support.known_generators(settings).items()
+    }
+    return canonical_json({"generators": known, "longest_px": section.longest_px})
 
 
 def matching_config():

@@ -100,6 +100,38 @@ rule measure_similarities:
         " --version {params.version} --threads {threads} --config {params.config:q} 2> {log:q}"
 
 
+# Not part of any other target: what ships in resources/multibind was made so, see config/default_thresholds.yaml.
+rule derive_default_thresholds:
+    input:
+        matched=of_generators("matched", known_generators()),
+        validity=of_generators("validity", known_generators()),
+        similarities=of_generators("similarities", known_generators()),
+    output:
+        defaults="<results>/multibind/default_thresholds.csv",
+        labels="<results>/multibind/default_thresholds.parquet",
+        note="<results>/multibind/default_thresholds.md",
+    log:
+        "<logs>/derive_default_thresholds.log",
+    benchmark:
+        "<benchmarks>/derive_default_thresholds.jsonl"
+    conda:
+        "../envs/people.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        config=stage_config("multibind.scoring"),
+        generation=known_generation(),
+        version=VERSIONS["default_thresholds"],
+    message:
+        "Deriving uncalibrated thresholds from known faults"
+    shell:
+        "python -m bindbench derive-default-thresholds --matched {input.matched:q} --validity {input.validity:q}"
+        " --similarities {input.similarities:q} --defaults {output.defaults:q}"
+        " --generation {params.generation:q} --config {params.config:q} 2> {log:q}"
+
+
 rule tabulate_multibind:
     input:
         matched=of_generators("matched"),

@@ -61,7 +61,7 @@ from made_instances import make_instances
 from made_multibind import annotation_of_boxes, make_multibind
 from people_models import people_models_folder
 from photograph_instances import make_photographs
-from synthetic_people import picture_of, random_evaluation
+from synthetic_people import MadeEvaluation, people, picture_of, random_evaluation, shown
 from tiny_instances import scene, write_instances
 from tiny_models import aesthetic_head, clip, dino
 
@@ -91,6 +91,7 @@ def outputs(folder: Path) -> dict[str, dict]:
         **_evaluation(models, folder / "evaluation"),
         "multibind_rates": {"digest": _multibind_rates(folder / "rates")},
         "multibind_figures": {"digest": _multibind_figures(folder / "figures")},
+        "default_thresholds": {"digest": _default_thresholds(folder / "defaults")},
     }
 
 
@@ -489,6 +490,30 @@ def _poses() -> list:
         values = measure(skeletons, skeletons, 8)
         found.append([[None if np.isnan(value) else round(value, 6) for value in row] for row in values.tolist()])
     return found
+
+
+def _default_thresholds(folder: Path) -> str:
+    """Labels of known faults, the thresholds from them, and the note; confusion in pose tells nothing apart."""
+    from bindbench.config.multibind_generators import Generator
+    from bindbench.multibind.default_thresholds import defaults_csv, known_faults, labels_of_faults, note
+    from bindbench.multibind.evaluation_tables import DEFAULT_LABELS
+    from bindbench.multibind.similarity_arrays import read_evaluation
+
+    generators = {kind: Generator(kind=kind) for kind in ("target", "swap", "blur")}
+    settings = Scoring(dimensions=("face", "pose"), bootstrap_rounds=100)
+    made = MadeEvaluation()
+    for number in range(4):
+        for name, who in (("target", [0, 1, 2]), ("swap", [2, 0, 1]), ("blur", [None] * 3)):
+            made.add(name, f"instance-{number}", 3)
+            for dimension, seen in (("face", who), ("pose", [0, 1, 2])):
+                vectors = shown(people(3), seen) * (1 - number / 10)
+                made.measure(name, f"instance-{number}", dimension, vectors @ people(3).T, people(3) @ people(3).T)
+    evaluation = read_evaluation(made.generators, settings.dimensions, **made.write(folder))
+    faults = known_faults(generators, dict.fromkeys(evaluation.instances, ("A", "B", "C")))
+    write_table(DEFAULT_LABELS, labels_of_faults(faults, evaluation, 0.95), folder / "labels.parquet")
+    labels = read_table(DEFAULT_LABELS, folder / "labels.parquet")
+    rows = [{key: value for key, value in row.items() if key != "delta"} for row in labels.to_pylist()]
+    return sha256(canonical_json(rows) + defaults_csv(labels, settings) + note(labels, settings))
 
 
 def _multibind_rates(folder: Path) -> str:

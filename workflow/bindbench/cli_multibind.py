@@ -229,6 +229,15 @@ def show_multibind_failures(options) -> None:
     show_failures(tables, options.page, options.folder, options.config)
 
 
+def derive_default_thresholds(options) -> None:
+    from .multibind.default_thresholds import derive_default_thresholds
+
+    derive_default_thresholds(
+        *(options.generation.generators, options.matched, options.validity, options.similarities),
+        *(options.config, options.defaults),
+    )
+
+
 def review_instances(options) -> None:
     from .multibind.reviewing import InstanceReview
 
@@ -503,6 +512,19 @@ MULTIBIND = [
             section("--config", Figures, "section figures"),
         ],
         show_multibind_failures,
+    ),
+    (
+        "derive-default-thresholds",
+        "Derive uncalibrated thresholds from images of which it is known who is in which slot.",
+        [
+            paths("--matched", "tables of matched slots, one for each generator"),
+            paths("--validity", "tables of what could be measured"),
+            paths("--similarities", "tables of similarities"),
+            path("--defaults", "CSV to write; what it rests on is written beside it, as a note and as a table"),
+            section("--generation", Generation, "section multibind.generation with these generators"),
+            section("--config", Scoring, "section multibind.scoring"),
+        ],
+        derive_default_thresholds,
     ),
     (
         "review-instances",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .config import Config, check
 from .config.finetuning import NOT_SCALED
+from .config.multibind_generators import KNOWN as KNOWN_GENERATORS
 from .config.multibind_generators import OPEN as OPEN_GENERATORS  # noqa: F401
 from .config.multibind_generators import PAID as PAID_GENERATORS  # noqa: F401
 from .config.questions import Vocabulary
@@ -317,6 +318,16 @@ def release_stale_lock() -> None:
 def weight_files(*paths: str | None) -> list[Path]:
     """Every file of the local models among the paths; hub ids have none."""
     return sorted({file for path in filter(None, paths) for file in model_files(resolve(path))})
+
+
+def known_generators(settings: Config) -> dict:
+    """The evaluated generators of which it is known who is in which slot, by name.
+
+    A collage is one where its references are cut out of the photograph; others stand and look otherwise.
+    """
+    cut_out = settings.multibind.references.method == "embedded"
+    kinds = [kind for kind in KNOWN_GENERATORS if kind != "collage" or cut_out]
+    return {name: entry for name, entry in settings.multibind.generation.used.items() if entry.kind in kinds}
 
 
 def ready_images(settings: Config, name: str) -> list[Path]:

@@ -305,14 +305,16 @@ def test_a_colour_that_the_renderer_lacks_is_refused_when_the_config_is_checked(
 def test_faults_on_purpose_take_no_subject_from_the_others():
     """One that leaves people out would halve what real generators are compared on (M-2)."""
 
-    def compared(*kinds: str, **scoring) -> list[str]:
+    def compared(*kinds: str, use: list[str] | None = None, **scoring) -> list[str]:
         generators = {kind: {"kind": kind, **({"folder": "f"} if kind == "folder" else {})} for kind in kinds}
-        multibind = {"generation": {"generators": generators}, "scoring": scoring}
+        multibind = {"generation": {"generators": generators, "use": use}, "scoring": scoring}
         return check({"multibind": multibind}, "a.yaml").multibind.compared_generators
 
     assert Config().multibind.compared_generators == ["target", "collage"]
     assert compared("swap", "missing") == ["swap", "missing"]
     assert compared("swap", "folder", "missing") == ["folder"]
     assert compared("swap", "folder", "target", compared_generators=["swap", "target"]) == ["swap", "target"]
-    with pytest.raises(UserError, match=r"a\.yaml: multibind.*compared_generators: ours is no generator"):
-        compared("swap", compared_generators=["ours"])
+    assert compared("swap", "folder", "missing", use=["missing", "swap"]) == ["missing", "swap"]
+    for use in (None, ["swap"]):
+        with pytest.raises(UserError, match=r"a\.yaml: multibind.*compared_generators: target is no generator"):
+            compared("swap", *(["target"] if use else []), use=use, compared_generators=["target"])

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 answers as a SentenceTransformer does, without that library: each job of MultiBind's measuring imports anew."""
+"""EfficientNet-Lite0 answers as a SentenceTransformer does, without that library, since each job of measuring imports anew."""
 
 import subprocess
 import sys

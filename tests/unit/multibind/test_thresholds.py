@@ -1,6 +1,5 @@
 """Section 3.4 and M-3 to M-6: thresholds with the highest F1, on instances that were not seen, and the documented defaults."""
 
-import csv
 import math
 from itertools import pairwise
 from pathlib import Path
@@ -10,16 +9,14 @@ import pyarrow as pa
 import pytest
 from bindbench.config.multibind_scoring import Scoring
 from bindbench.errors import UserError
-from bindbench.multibind.evaluation_tables import KNOWN_FAULTS, LABELS, THRESHOLDS
+from bindbench.multibind.evaluation_tables import LABELS, THRESHOLDS
 from bindbench.multibind.similarity_arrays import read_evaluation
-from bindbench.multibind.tables import SLOTS
 from bindbench.multibind.thresholds import (
     Judged,
     best_threshold,
     bootstrap_choice,
     calibrate,
     cross_validated_f1,
-    default_thresholds,
     f1_score,
     judged_labels,
     read_defaults,
@@ -326,97 +323,6 @@ def test_thresholds_do_not_depend_on_the_order_of_labels(tmp_path):
     assert first == thresholds_of(made_instances(), tmp_path / "b", labels[::-1], FACE)
 
 
-def faults(made: dict[str, tuple[list, bool]], n_instances: int = 3) -> tuple[MadeEvaluation, list[dict]]:
-    """By generator: who is shown in each slot. Rows of KNOWN_FAULTS for slots that show one person or a blurred one."""
-    evaluation, rows = MadeEvaluation(), []
-    for generator, who in made.items():
-        for number in range(n_instances):
-            instance = f"instance-{number}"
-            missing = [slot for slot, entry in enumerate(who) if entry == "missing"]
-            shown = [slot if entry == "missing" else entry for slot, entry in enumerate(who)]
-            matched = [slot for slot in range(len(who)) if slot not in missing]
-            evaluation.fault(generator, instance, shown, matched=matched)
-            for slot, entry in enumerate(who):
-                if entry == "missing" or isinstance(entry, tuple):
-                    continue
-                row = {"generator": generator, "instance": instance, "slot": SLOTS[slot]}
-                rows.append(row | {"shows": SLOTS[slot if entry is None else entry], "degraded": entry is None})
-    return evaluation, rows
-
-
-def write_defaults(made: dict, folder: Path) -> dict[str, dict[str, str]]:
-    evaluation, rows = faults(made)
-    paths = evaluation.write(folder)
-    write_table(KNOWN_FAULTS, rows, folder / "faults.parquet")
-    default_thresholds(folder / "faults.parquet", evaluation.generators, *paths.values(), FACE, folder / "defaults.csv")
-    with (folder / "defaults.csv").open(newline="") as file:
-        return {row["dimension"]: row for row in csv.DictReader(file)}
-
-
-KNOWN = {
-    "target": [0, 1, 2],
-    "swap": [1, 0, 2],
-    "copy": [1, 1, 1],
-    "blur": [None, 1, 2],
-    "missing": [0, "missing", 2],
-    "blend": [(0, 1), 1, 2],
-}
-
-
-def test_defaults_lie_halfway_between_the_faults_and_the_faultless(tmp_path):
-    row = write_defaults(KNOWN, tmp_path)["face"]
-    # A wrong person loses 0.8 and gains 0.8, a blur loses 1: the nearest to the faultless 0 are 0.8 away.
-    assert (float(row["self"]), float(row["confusion"])) == (-0.4, 0.4)
-    assert row["made_with"] == "plain-face"
-    assert "target, swap, copy, blur, missing, blend" in row["procedure"]
-    assert "self: F1 1.000" in row["procedure"]
-    assert read_defaults(tmp_path / "defaults.csv")["face"].thresholds == {"self": -0.4, "confusion": 0.4}
-
-
-def test_faults_without_anyone_confused_give_no_confusion_threshold(tmp_path):
-    row = write_defaults({"target": [0, 1], "blur": [None, 1]}, tmp_path)["face"]
-    assert (row["self"], row["confusion"]) == ("-0.5000", "")
-    assert "confusion: no positive label" in row["procedure"]
-    assert read_defaults(tmp_path / "defaults.csv")["face"].thresholds["confusion"] is None
-
-
-def test_near_identical_people_do_not_move_the_default_of_confusion(tmp_path):
-    evaluation, rows = faults({"target": [0, 1, 2], "swap": [1, 0, 2]})
-    twins = np.array([[1.0, 0.99], [0.99, 1.0]])
-    for generator, s_gen in (("target", twins), ("swap", twins[::-1])):
-        evaluation.add(generator, "twins", 2)
-        evaluation.measure(generator, "twins", "face", s_gen, twins)
-        for slot in (0, 1):
-            shows = SLOTS[slot if generator == "target" else 1 - slot]
-            row = {"generator": generator, "instance": "twins", "slot": SLOTS[slot]}
-            rows.append(row | {"shows": shows, "degraded": False})
-    write_table(KNOWN_FAULTS, rows, tmp_path / "faults.parquet")
-    paths = evaluation.write(tmp_path)
-    default_thresholds(tmp_path / "faults.parquet", ["target", "swap"], *paths.values(), FACE, tmp_path / "d.csv")
-    assert read_defaults(tmp_path / "d.csv")["face"].thresholds["confusion"] == 0.4
-
-
-def test_fault_of_an_unknown_instance_is_one_line(tmp_path):
-    evaluation, rows = faults({"target": [0, 1]})
-    write_table(KNOWN_FAULTS, [rows[0] | {"instance": "absent"}], tmp_path / "faults.parquet")
-    with pytest.raises(UserError, match="instance 'absent'"):
-        default_thresholds(
-            tmp_path / "faults.parquet", ["target"], *evaluation.write(tmp_path).values(), FACE, tmp_path / "d.csv"
-        )
-
-
-def test_defaults_that_ship_name_every_dimension_and_how_they_were_made():
-    known = read_defaults(DEFAULTS)
-    assert list(known) == list(Scoring().dimensions)
-    with DEFAULTS.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert all(row["procedure"] for row in rows)
-    for row in rows:
-        if row["self"]:
-            assert float(row["self"]) < 0 < float(row["confusion"])
-            assert row["made_with"]
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -451,25 +357,6 @@ def test_broken_defaults_are_one_line_that_names_the_row(tmp_path, row, message)
 def test_config_refuses_what_has_no_meaning(keys):
     with pytest.raises(ValidationError):
         Scoring(**keys)
-
-
-@pytest.mark.parametrize(
-    ("dimension", "own", "other", "expected"),
-    [
-        ("face", (0.0,), (0.0,), "success"),
-        ("face", (-0.89, -0.96), (0.43, 0.86), "replaced"),  # a swap, and the row that a copy replaces
-        ("appearance", (0.0,), (0.0,), "success"),
-        ("appearance", (-0.29, -0.35), (0.29, 0.33), "replaced"),
-        ("appearance", (-0.66, -0.74), (-0.36, -0.43), "drift"),  # a blur; a face is then invalid
-    ],
-)
-def test_defaults_that_ship_tell_the_faults_of_two_photographs_apart(dimension, own, other, expected):
-    """Delta on and off the diagonal as it was first measured: boxes cut and pasted, YuNet and SFace, EfficientNet-Lite0."""
-    thresholds = read_defaults(DEFAULTS)[dimension].thresholds
-    cells = {(True, False): "success", (False, False): "drift", (False, True): "replaced", (True, True): "mixed"}
-    for diagonal in own:
-        for off_diagonal in other:
-            assert cells[diagonal >= thresholds["self"], off_diagonal >= thresholds["confusion"]] == expected
 
 
 def test_broken_labels_are_to_be_mended_not_deleted(tmp_path):

@@ -12,6 +12,8 @@ Kind = Literal[
     *("gemini", "openai", "seedream", "hunyuan", "qwen-image-edit", "omnigen2"),
 ]
 EMBEDDED = ("target", "collage", "swap", "copy", "blend", "blur", "missing")
+# It is known who is in which slot. `missing` would say nothing new: whoever is left is as in the photograph.
+KNOWN = ("target", "collage", "swap", "copy", "blur")
 FAULTS = ("swap", "copy", "blend", "blur", "missing")  # made on purpose, the metric's own test
 PAID = ("gemini", "openai", "seedream")  # bought from a service
 OPEN = ("hunyuan", "qwen-image-edit", "omnigen2")  # run on this machine, on a GPU

@@ -44,4 +44,5 @@ VERSIONS = {
     "holistic": 1,
     "multibind_rates": 4,
     "multibind_figures": 1,
+    "default_thresholds": 1,
 }

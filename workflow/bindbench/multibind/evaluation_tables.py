@@ -75,17 +75,18 @@ LABELS = Table(
     ),
 )
 
-KNOWN_FAULTS = Table(
-    "multibind/known_faults",
-    ("generator", "instance", "slot"),
+DEFAULT_LABELS = Table(
+    "multibind/default_labels",
+    ("generator", "instance", "dimension", "row", "column"),
     (
-        Column("generator", pa.string(), "name of the generator that makes this fault on purpose"),
+        Column("generator", pa.string(), "name of a generator of which it is known who is in which slot"),
         _INSTANCE,
-        Column(
-            "slot", pa.string(), "A to D: a slot that shows one person; one that shows nobody or a blend has no row"
-        ),
-        Column("shows", pa.string(), "slot of the real subject who is to be seen there"),
-        Column("degraded", pa.bool_(), "so blurred that nobody would be recognised"),
+        _DIMENSION,
+        Column("row", pa.string(), "slot of the generated crop"),
+        Column("column", pa.string(), "slot of the real crop beside it"),
+        Column("label", pa.bool_(), "column = row: is consistent with it; another column: is confused with it"),
+        Column("delta", pa.float64(), "s_gen minus s_gt"),
+        Column("specialist", pa.string(), "name of the model that measured the dimension"),
     ),
 )
 

@@ -4,7 +4,7 @@ Both thresholds of a dimension maximise F1 between delta and the labels of peopl
 them come F1 on instances that had no part in the choice, and bootstrap intervals over instances (M-6). Each label counts, also
 where several people judged the same. Where there are no labels, defaults stand in; how each was found is in its file, and every
 table says that they are uncalibrated.
-`default_thresholds` finds such in the same way from images with faults on purpose, in which it is known who is in which slot.
+default_thresholds.py finds such in the same way from images with faults on purpose, in which it is known who is in which slot.
 
 Choices M-1 to M-21 are those of papers.md A.2.2.
 """
@@ -20,18 +20,17 @@ import pyarrow as pa
 
 from ..config.multibind_scoring import Scoring
 from ..errors import UserError
-from ..files import csv_rows, csv_text, write_text
+from ..files import csv_rows
 from ..statistics import draw_counts, random_generator
-from ..tables import read_table, write_table
+from ..tables import write_table
 from .confusion import mean_deltas
-from .evaluation_tables import ANY_COLUMN, KNOWN_FAULTS, LABELS, THRESHOLD_KINDS, THRESHOLDS
-from .labels import Pair, read_labels, split_labels
+from .evaluation_tables import ANY_COLUMN, LABELS, THRESHOLD_KINDS, THRESHOLDS
+from .labels import read_labels, split_labels
 from .similarity_arrays import Evaluation, places_of, read_evaluation
 from .tables import SLOTS
 
 DEFAULT_COLUMNS = ("dimension", "self", "confusion", "procedure", "made_with")
 GENERATED_AGAIN = "pictures that were generated again since"
-PROCEDURE = "best F1 on images with known faults (default_thresholds)"
 
 
 class Choice(NamedTuple):
@@ -279,69 +278,6 @@ def read_defaults(path: Path) -> dict[str, Default]:
             )
         found[row["dimension"]] = Default(values, row["made_with"])
     return found
-
-
-def default_thresholds(
-    faults: Path,
-    generators: Sequence[str],
-    matched: Sequence[Path],
-    validity: Sequence[Path],
-    similarities: Sequence[Path],
-    settings: Scoring,
-    output: Path,
-) -> None:
-    """Writes the CSV of uncalibrated thresholds: best F1 on images of which it is known who is to be seen in each slot.
-
-    faults: table KNOWN_FAULTS. generators: those with a known fault (target, swap, copy, blur, missing), or some of them.
-    A dimension without a positive label, or without any, has empty cells. Raises UserError for tables that do not fit.
-    """
-    evaluation = read_evaluation(generators, settings.dimensions, matched, validity, similarities)
-    labels = labels_of_faults(read_table(KNOWN_FAULTS, faults), evaluation, settings.undiagnosable_similarity)
-    rows = []
-    for dimension in evaluation.dimensions:
-        chosen = []
-        for kind in THRESHOLD_KINDS:
-            judged, _, _ = judged_labels(labels, evaluation, dimension, kind)
-            chosen.append((best_threshold(judged.scores, judged.labels), judged))
-        cells = ["" if choice is None else f"{choice.threshold:.4f}" for choice, _ in chosen]
-        scores = [
-            f"{kind}: no positive label"
-            if choice is None
-            else f"{kind}: F1 {choice.f1:.3f} of {len(judged.labels)} labels"
-            for kind, (choice, judged) in zip(THRESHOLD_KINDS, chosen, strict=True)
-        ]
-        procedure = f"{PROCEDURE} of {', '.join(evaluation.generators)}; {'; '.join(scores)}"
-        rows.append([dimension, *cells, procedure, _specialist(evaluation, dimension)])
-    write_text(output, csv_text(list(DEFAULT_COLUMNS), rows))
-
-
-def labels_of_faults(faults: pa.Table, evaluation: Evaluation, limit: float) -> pa.Table:
-    """Labels that follow from the faults, for every valid pair of a slot that shows one person: LABELS without its last columns.
-
-    A crop is consistent when it shows its own person, confused with j when it shows j, and neither when it is degraded.
-    Pairs of real people who are more similar than `limit` say nothing about confusion and are left out (M-21).
-    Raises UserError for a slot or instance that the evaluation does not have.
-    """
-    data = evaluation.similarities
-    names = {"instance": evaluation.instances, "generator": evaluation.generators, "slot": SLOTS, "shows": SLOTS}
-    place = {name: {value: index for index, value in enumerate(values)} for name, values in names.items()}
-    rows = []
-    for fault in faults.to_pylist():
-        for name, known in place.items():
-            if fault[name] not in known:
-                raise UserError(f"known faults: {name} {fault[name]!r} is not one of this evaluation; make both again")
-        instance, generator, slot = (place[name][fault[name]] for name in ("instance", "generator", "slot"))
-        for d, dimension in enumerate(evaluation.dimensions):
-            at = (instance, generator, d)
-            if not data.rows[at][slot]:
-                continue
-            for column in np.flatnonzero(data.columns[at]):
-                if column != slot and data.s_gt[at][slot, column] > limit:
-                    continue
-                label = not fault["degraded"] and fault["shows"] == SLOTS[column]
-                row = {"generator": fault["generator"], "instance": fault["instance"], "dimension": dimension}
-                rows.append(row | {"row": fault["slot"], "column": SLOTS[column], "label": label})
-    return pa.Table.from_pylist(rows, pa.schema([LABELS.schema.field(name) for name in (*Pair._fields, "label")]))
 
 
 def _specialist(evaluation: Evaluation, dimension: str) -> str:
