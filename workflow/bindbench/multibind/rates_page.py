@@ -170,7 +170,7 @@ def _whole_images(generators: list[str], images: Summary) -> str:
             for g, generator in enumerate(generators)
         ]
         header = ["generator", "images", "without an image", *(measure.title for measure in measured)]
-        caption = "Generated images and their photographs, of the instances of which every generator has an image"
+        caption = "Generated images and their photographs, of the instances on which generators are compared"
         parts += [f"<p>{WHOLE}</p>", html_table(caption, header, rows, "Whole images")]
         notes = {measure.title: images.note(measure, "compared", 0) for measure in measured}
         parts += [f"<p>{escape(title)}: {escape(note)}.</p>" for title, note in notes.items() if note]
