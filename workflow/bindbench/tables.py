@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from .errors import UserError
 from .files import written_whole
 
-AT_ONCE = 2000  # rows that read_rows and write_rows hold as Python objects
+AT_ONCE = 2000  # rows that read_batches and write_rows hold
 
 BINDING = pa.struct(
     [
@@ -371,14 +371,26 @@ def read_table(table: Table, path: str | Path) -> pa.Table:
     return _checked(table, data, path)
 
 
-def read_rows(table: Table, path: str | Path) -> Iterator[dict]:
-    """The rows of one table, never all in memory. Raises UserError as `read_table` does, for a broken piece when it comes to it."""
+def read_batches(table: Table, path: str | Path) -> Iterator[pa.Table]:
+    """One table in pieces of at most AT_ONCE rows, never all in memory where `write_rows` wrote it.
+
+    Raises UserError as `read_table` does, for a broken piece when it comes to it.
+    """
     seen: set = set()
+    file = _opened(path, mapped=False)
     try:
-        for batch in _opened(path, mapped=False).iter_batches(AT_ONCE):
-            yield from _checked(table, pa.Table.from_batches([batch]), path, seen).to_pylist()
+        # Group by group: left to itself, pyarrow reads all of them ahead.
+        for group in range(file.num_row_groups):
+            for batch in file.iter_batches(AT_ONCE, row_groups=[group]):
+                yield _checked(table, pa.Table.from_batches([batch]), path, seen)
     except (pa.ArrowInvalid, OSError) as error:
         raise _unreadable(path, error) from None
+
+
+def read_rows(table: Table, path: str | Path) -> Iterator[dict]:
+    """As `read_batches`, row by row."""
+    for batch in read_batches(table, path):
+        yield from batch.to_pylist()
 
 
 def count_rows(path: str | Path) -> int:

@@ -11,18 +11,16 @@ from bindbench.config.multibind_pictures import Backgrounds
 from bindbench.config.multibind_segmentation import Segmentation
 from bindbench.errors import UserError
 from bindbench.files import sha256
-from bindbench.multibind import backgrounds
+from bindbench.multibind import backgrounds, inpainting
 from bindbench.multibind.backgrounds import (
     backgrounds_requests,
     framed,
-    grown,
-    hole_of,
     input_pictures,
     make_backgrounds,
     nearest_shape,
     people_in,
-    without_people,
 )
+from bindbench.multibind.inpainting import grown, hole_of, without_people
 from bindbench.multibind.pictures import GEMINI_RATIOS, OPENAI_SIZES
 from bindbench.multibind.tables import BACKGROUNDS, PHOTOGRAPHS
 from bindbench.people.masks import encode_mask
@@ -168,7 +166,7 @@ def test_a_large_photograph_is_filled_at_the_limit(monkeypatch):
         seen.append((image.shape, hole.shape))
         return image
 
-    monkeypatch.setattr(backgrounds, "_patchmatch", fill)
+    monkeypatch.setattr(inpainting, "_patchmatch", fill)
     image, masks = scene(2, 300, 500)
     without_people(image, hole_of(masks, Backgrounds()), Backgrounds(longest_px=100))
     without_people(image, hole_of(masks, Backgrounds()), Backgrounds(longest_px=4000))
@@ -253,7 +251,7 @@ def test_other_weights_under_the_same_name_fill_again(made, torchscript, tmp_pat
     path.write_bytes((torchscript / "Green.pt").read_bytes())
     assert run(made, settings)["made-0"]["model"] == "lama/lama.pt"
     path.write_bytes((torchscript / "Small.pt").read_bytes())
-    backgrounds._lama_model.cache_clear()
+    inpainting._lama_model.cache_clear()
     with pytest.raises(UserError, match="another size"):
         run(made, settings)
 

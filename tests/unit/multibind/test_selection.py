@@ -14,17 +14,9 @@ from bindbench.config.multibind_selection import Selection
 from bindbench.errors import UserError
 from bindbench.files import sha256_of_file
 from bindbench.multibind import selection
-from bindbench.multibind.selection import (
-    REASONS,
-    Rejection,
-    choose_subjects,
-    instance_id,
-    left_to_right,
-    scaled_mask,
-    select_photographs,
-    target_size,
-    without_shared_pixels,
-)
+from bindbench.multibind.cutting import instance_id, left_to_right, scaled_mask, target_size, without_shared_pixels
+from bindbench.multibind.selection import select_photographs
+from bindbench.multibind.subjects import REASONS, Rejection, choose_subjects
 from bindbench.multibind.tables import CROPS, PHOTOGRAPHS, REJECTED, SELECTED
 from bindbench.people.masks import box_of_mask, decode_mask, encode_mask
 from bindbench.tables import read_table, write_table

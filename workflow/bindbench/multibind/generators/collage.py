@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 
 from ...config.multibind_generators import Generator
-from ..backgrounds import without_gaps
+from ..inpainting import without_gaps
 from .pasting import CutOut, cut_out, in_place, pasted
 from .scene import Scene
 
