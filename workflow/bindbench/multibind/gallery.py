@@ -357,16 +357,16 @@ def _note(shop: Shop, dimension: str) -> str:
     specialist = shop.evaluation.specialists[shop.evaluation.dimensions.index(dimension)]
     mark, _ = shop.rates.mark(dimension)
     if dimension not in shop.cutoffs:
-        return f"{specialist}\nno thresholds"
+        return f"{specialist}; no thresholds\n"
     own, other = shop.cutoffs[dimension]
-    return f"{specialist}\n{mark} thresholds: own {_delta(own)}, other {_delta(other)}"
+    return f"{specialist}; {mark} thresholds:\nown {_delta(own)}, other {_delta(other)}"
 
 
 def _described(confusion: Confusion) -> str:
     """The matrix for who cannot see it."""
     rows = []
     for slot, values in zip(confusion.slots, confusion.delta, strict=True):
-        cells = [f"{name} {_delta(v)}" for name, v in zip(confusion.slots, values, strict=True) if np.isfinite(v)]
+        cells = [f"{name} {_delta(v, 2)}" for name, v in zip(confusion.slots, values, strict=True) if np.isfinite(v)]
         rows.append(f"{slot} to {', '.join(cells)}" if cells else f"{slot} {confusion.rows.get(slot, 'not measured')}")
     return f"Δ of {confusion.dimension}: {'; '.join(rows)}"
 
@@ -448,11 +448,11 @@ def _words(reason: str | None) -> tuple[str, str]:
     return REASONS.get(reason or "", (plain, plain))
 
 
-def _delta(value: float) -> str:
-    """Two decimals with a sign, of infinite thresholds too."""
+def _delta(value: float, decimals: int = 3) -> str:
+    """With a sign; a threshold may be infinite."""
     if not np.isfinite(value):
         return "−∞" if value < 0 else "+∞"
-    return f"{value:+.2f}".replace("-", "−") if round(value, 2) else "0.00"
+    return f"{value:+.{decimals}f}".replace("-", "−") if round(value, decimals) else f"{0:.{decimals}f}"
 
 
 def _listed(names: Sequence[str]) -> str:
