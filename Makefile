@@ -34,8 +34,8 @@ report: .venv/ready  ## results/report.html: tables, figures and sheets in one f
 	$(SNAKEMAKE) all $(CONFIGFILE)
 	$(BIN)/snakemake all $(CONFIGFILE) --report results/report.html
 
-test: .venv/ready  ## the tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+test: .venv/ready  ## the tests, two at a time with a thread each
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: .venv/ready  ## style, lint, and that generated files are up to date
 	$(BIN)/ruff check .

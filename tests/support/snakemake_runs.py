@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import snakemake_server
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -25,13 +27,8 @@ def environment() -> dict[str, str]:
 
 
 def run(*arguments, directory: Path, check=True, **options) -> subprocess.CompletedProcess:
-    done = subprocess.run(
-        command(*arguments, directory=directory, **options),
-        capture_output=True,
-        text=True,
-        env=environment(),
-        cwd=directory,
-    )
+    line = command(*arguments, directory=directory, **options)
+    done = snakemake_server.call(line[3:], directory, environment())
     assert not check or done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     return done
 

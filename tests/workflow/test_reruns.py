@@ -10,7 +10,6 @@ from bindbench.config.multibind import MultiBind
 from bindbench.snakemake_support import triplet_shards
 from snakemake_runs import REPOSITORY, planned
 
-pytestmark = pytest.mark.xdist_group("reruns")
 TINY = load([REPOSITORY / "config/config.yaml", REPOSITORY / "config/tiny.yaml"])
 SHARDS = {"render_scenes 0000", "render_scenes 0001"}
 TABLES = {"tabulate_saber", "plot_saber", "draw_answer_sheet"}
