@@ -183,7 +183,7 @@ def _handle(rates: Rates, dimension: str) -> Line2D:
 
 
 def _name(dimension: str) -> str:
-    return "any of them" if dimension == ANY else dimension
+    return "any that has thresholds" if dimension == ANY else dimension
 
 
 def _doubt(rates: Rates) -> str:
