@@ -181,6 +181,16 @@ def test_fault_of_an_unknown_instance_is_one_line(tmp_path):
         labels_of(made_faults(("target",)), tmp_path, faults=faults)
 
 
+def test_defaults_that_ship_follow_from_their_recorded_labels():
+    """resources/multibind/default_thresholds.* are one run of config/default_thresholds.yaml."""
+    table = SHIPPED.with_suffix(".parquet")
+    labels = read_table(DEFAULT_LABELS, table)
+    assert SHIPPED.read_text() == defaults_csv(labels, Scoring())
+    assert SHIPPED.with_suffix(".md").read_text() == note(labels, Scoring())
+    assert table.stat().st_size < 50_000
+    assert list(read_defaults(SHIPPED)) == list(Scoring().dimensions)
+
+
 @pytest.mark.parametrize(
     ("dimension", "own", "other", "expected"),
     [
