@@ -22,8 +22,9 @@ table2: .venv/ready  ## SABER's Table 2 with the embedded models, offline but fo
 ablations: .venv/ready  ## tables of ablations of MiniLM and nano: trains 15 small adapters and measures them, some hours on two cores
 	$(SNAKEMAKE) results/ablations.csv results/figures/attention.svg --configfile config/ablations.yaml $(CONFIGFILE:--configfile=)
 
+# A program's start takes longer than its work here, so each has one core.
 tiny: .venv/ready  ## every stage on a handful of questions, into results/
-	$(SNAKEMAKE) all --configfile config/tiny.yaml
+	$(SNAKEMAKE) all --configfile config/tiny.yaml --max-threads 1
 
 default-thresholds: .venv/ready  ## the uncalibrated thresholds of MultiBind that ship, anew, into resources/multibind/
 	$(BIN)/python -m bindbench.devtools.known_photographs results/known_photographs

@@ -29,7 +29,7 @@ def tiny(tmp_path_factory) -> Path:
                 for name in ("results", ".snakemake"):
                     shutil.copytree(REPOSITORY / name, directory / name, symlinks=True)
             else:
-                line = command("all", "--cores", "2", directory=directory)
+                line = command("all", "--cores", "2", "--max-threads", "1", directory=directory)
                 subprocess.run(line, env=environment(), cwd=directory, check=True)
             (base / "tiny.done").touch()
     return directory

@@ -117,7 +117,7 @@ def killable(tiny, tmp_path):
     """A config with one shard that takes some seconds, in a folder that has the shapes and reliefs already."""
     config = tmp_path / "config.yaml"
     config.write_text(
-        "questions: {object_counts: [2, 3, 4, 5, 6], independent: 6, nested: 3}\n"
+        "questions: {object_counts: [2, 3, 4], independent: 6, nested: 3}\n"
         "scenes: {image_px: 320, shard_size: 5000}\n"
         "models: [nano]\nembedders: {nano: {batch_size: 8}}\ntables: {bootstrap_samples: 100}\n"
     )
