@@ -78,7 +78,7 @@ def test_a_session(browser, labelling, program):
     page.complaints()
     assert page.text("#totals") == "0 of 20 crops labelled" and page.place == 1
     shown = page.script("return document.body.textContent")
-    assert "good" not in shown and "bad" not in shown
+    assert "good" not in shown and "bad" not in shown and "undefined" not in shown
     over = """
         const card = document.querySelector('.card.person');
         const [picture, drawn] = [card.querySelector('img'), card.querySelector('svg')].map(e => e.getBoundingClientRect());

@@ -53,12 +53,13 @@ export function furnish(view, keys) {
   by("filters").setAttribute("aria-label", `Which ${view.nouns} are shown`);
   const facets = Object.entries(view.facets).map(([name, label]) => filter(name, label, [["", "any"]]));
   by("filters").replaceChildren(filter("state", "Show", [["all", "all"], ...view.states]), ...facets);
-  by("keys").replaceChildren(...[...view.buttons, ...usualButtons].map((one) => button(one, keys)));
+  const bound = ([action]) => keysOf(action, keys).length > 0; // a page may have no key for a usual action
+  by("keys").replaceChildren(...[...view.buttons, ...usualButtons.filter(bound)].map((one) => button(one, keys)));
   const large = view.buttons.filter(([action]) => IN_LARGE.includes(action)).map((one) => button(one, keys));
   const close = element("button", { type: "button", "data-close": "", autofocus: "" }, ...words("[z] Close"));
   by("large-keys").replaceChildren(...large, close);
   by("large-note").replaceChildren(...words(view.largeNote));
-  const usual = usualHelp(view).map(([action, text]) => [keysOf(action, keys).map((key) => `[${key}]`).join(" "), text]);
+  const usual = usualHelp(view).filter(bound).map(([action, text]) => [keysOf(action, keys).map((key) => `[${key}]`).join(" "), text]);
   const lines = [...view.help, ...usual];
   by("help-keys").replaceChildren(
     ...lines.flatMap(([pressed, text]) => [element("dt", {}, ...words(pressed)), element("dd", {}, ...words(text))]),
