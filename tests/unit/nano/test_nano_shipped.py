@@ -30,4 +30,5 @@ def test_the_weights_score_what_the_card_says(repository, record, vocabulary, fe
     held = read_data(vocabulary, [paths[0]], [paths[1]], None)
     again = check(repository / "resources/models/nano", held)
     assert again == pytest.approx(record["check"], abs=0.02)
-    assert again["single_object"] > 0.9 and again["binding"] > 0.9, "concepts and binding, on scenes of training's kind"
+    assert again["single_object"] > 0.6, "it knows concepts"
+    assert 0.6 < again["binding"] < 0.8, "and binds a little: the model before finetuning, with room"
