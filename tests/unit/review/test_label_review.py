@@ -86,7 +86,7 @@ def test_pictures_are_those_of_the_tables_and_the_crop_is_the_person_s_box(label
     with serving(labelling) as client:
         crop = crops(client)[0]
         sizes = {}
-        for name in ("generated", "crop", "reference", "target_A", "target_B"):
+        for name in ("generated", "crop", "reference", *(f"target_{column}" for column in crop["columns"])):
             response, data = client.ask("GET", f"/pictures/{crop['crop']}/{name}")
             assert response.status == 200
             sizes[name] = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR).shape[:2]
