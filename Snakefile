@@ -32,24 +32,9 @@ wildcard_constraints:
     generator=generator_names(),
 
 
-include: "rules/questions.smk"
-include: "rules/scenes.smk"
-include: "rules/screening.smk"
-include: "rules/embed.smk"
-include: "rules/score.smk"
-include: "rules/single_objects.smk"
-include: "rules/figures.smk"
-include: "rules/triplets.smk"
-include: "rules/nano.smk"
-include: "rules/image_triplets.smk"
-include: "rules/finetune.smk"
-include: "rules/ablations.smk"
-include: "rules/attention.smk"
-include: "rules/multibind_photographs.smk"
-include: "rules/multibind_instances.smk"
-include: "rules/multibind_evaluation.smk"
-include: "rules/multibind_holistic.smk"
-include: "rules/multibind_figures.smk"
+include: "rules/saber.smk"
+include: "rules/finetuning.smk"
+include: "rules/multibind.smk"
 
 
 rule all:
