@@ -17,13 +17,14 @@ def command(
     """The command line; targets must come first among the arguments."""
     line = [sys.executable, "-m", "snakemake", *map(str, arguments), "--snakefile", str(REPOSITORY / "Snakefile")]
     line += ["--directory", str(directory), "--workflow-profile", str(REPOSITORY / "profiles" / profile)]
+    line += ["--max-threads", "1"]  # two tests run at a time: jobs of two threads would wait for one another
     return line + (["--configfile", str(config)] if config else [])
 
 
 def environment() -> dict[str, str]:
     """Without what a person's shell might bring, and with Snakemake's own caches out of the way."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SNAKEMAKE", "PYTHONPATH"))}
-    return kept | {"OMP_NUM_THREADS": "2", "TOKENIZERS_PARALLELISM": "false"}
+    return kept | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 def run(*arguments, directory: Path, check=True, **options) -> subprocess.CompletedProcess:

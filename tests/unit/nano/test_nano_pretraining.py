@@ -18,7 +18,7 @@ from bindbench.config.nano import Nano
 from bindbench.errors import UserError
 from bindbench.nano.combinations import is_held_out
 from bindbench.nano.forward import Forward
-from bindbench.nano.making import check, make_nano
+from bindbench.nano.making import check
 from bindbench.nano.pretraining import (
     IGNORED,
     Trainee,
@@ -43,6 +43,7 @@ from bindbench.nano.texts import shuffled, with_one_replaced
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from nano_runs import run_in, run_slowly
 from safetensors.torch import load_file
 
 
@@ -249,12 +250,6 @@ def test_validation_counts_what_is_closest(tokenizer, held, small, monkeypatch):
     assert bag["single_object"] == 1.0 and bag["binding"] == 0.0, "a tie is wrong"
 
 
-def run_in(folder, small, settings, parts):
-    torch.set_num_threads(1)
-    held = parts["held"]
-    make_nano(small, settings, parts["pixels"], parts["tables"], *held, parts["triplets"][0], folder, threads=1)
-
-
 @pytest.fixture(scope="session")
 def made(small, settings, parts, tmp_path_factory, one_thread, monkeypatch_session=None):
     folder = tmp_path_factory.mktemp("made")
@@ -281,13 +276,8 @@ def test_a_run_writes_weights_curves_record_and_card(made, settings, held):
     assert f"{100 * record['check']['binding']:.1f} %" in card and "were never shown" in card
 
 
-def _killed(folder, small, settings, parts):
-    os.environ["PATH"] = ""
-    run_in(folder, small, settings.model_copy(update={"checkpoint_minutes": 1e-9}), parts)
-
-
 def test_a_killed_run_goes_on_and_ends_the_same(made, small, settings, parts, tmp_path):
-    process = multiprocessing.get_context("spawn").Process(target=_killed, args=(tmp_path, small, settings, parts))
+    process = multiprocessing.get_context("spawn").Process(target=run_slowly, args=(tmp_path, small, settings, parts))
     process.start()
     limit = time.monotonic() + 300
     while len(list(tmp_path.glob("checkpoints/*/step-*"))) < 2 and time.monotonic() < limit and process.is_alive():
