@@ -34,10 +34,8 @@ from .similarity_arrays import Evaluation, read_evaluation
 from .tables import SLOTS
 from .thresholds import DEFAULT_COLUMNS, Choice, Judged, best_threshold, bootstrap_choice, cross_validated_f1
 
-RECOGNISED, DEGRADED = (
-    0.005,
-    0.03,
-)  # a blur up to the first spoils nobody, one from the second on everybody; see Generator.blur
+# A blur (see Generator.blur) up to the first spoils nobody, one from the second on everybody.
+RECOGNISED, DEGRADED = 0.005, 0.03
 LEAST_F1 = 0.8  # of the lower bound of its interval: a default that is wrong more often would be worse than none
 KEPT_BY_BLUR = ("pose",)  # a blurred person still stands as before
 

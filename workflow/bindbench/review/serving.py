@@ -23,9 +23,8 @@ class Review(Protocol):
     """What a page needs of the side that serves it."""
 
     title: str  # of what is done, for the terminal
-    pages: Mapping[
-        str, str
-    ]  # files of the folder page besides FRAME, by path: /page.js, which calls begin, and /page.css
+    # Files of the folder page besides FRAME, by path: /page.js, which calls begin, and /page.css.
+    pages: Mapping[str, str]
     judging: Judging
 
     def answer(self, method: str, parts: list[str], body: dict | None) -> Reply:

@@ -25,12 +25,8 @@ from .weights import read_weights
 
 KEY = "multibind.holistic"
 FID_FEATURES = 2048  # of the last pooling of InceptionV3
-DINOS = (
-    "vit",
-    "dinov2",
-    "dinov2_with_registers",
-    "dinov3_vit",
-)  # model types of transformers; the first DINO is a plain ViT
+# Model types of transformers; the first DINO is a plain ViT.
+DINOS = ("vit", "dinov2", "dinov2_with_registers", "dinov3_vit")
 
 
 def embedder(
