@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -33,7 +34,7 @@ def missing() -> str | None:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def driver(tmp_path_factory):
     lacking = missing()
     if lacking:
         if os.environ.get("BINDBENCH_BROWSER") == "required":
@@ -50,6 +51,18 @@ def browser(tmp_path_factory):
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     yield driver
     driver.quit()
+
+
+@pytest.fixture
+def browser(driver):
+    """At an empty page that has no complaints yet, of those of earlier tests either."""
+    leave(driver)
+    driver.get_log("browser")
+    return driver
+
+
+def leave(driver):
+    driver.get("about:blank")
 
 
 class Program:
@@ -72,6 +85,24 @@ class Program:
         self.process.stdout.close()
 
 
+@contextmanager
+def programs(browser, code, files):
+    """Starts a Program with these files at each call; at the end the browser leaves before its server does."""
+    running = []
+
+    def start(port=0):
+        running.append(Program(code, files, port))
+        return running[-1]
+
+    try:
+        yield start
+    finally:
+        leave(browser)
+        for one in running:
+            if one.process.poll() is None:
+                one.kill()
+
+
 class Page:
     """What a person does and sees on any review page. loaded: JavaScript that is true once all pictures are there."""
 
@@ -81,7 +112,7 @@ class Page:
         self.driver, self.journal = driver, journal
 
     def open(self, url):
-        self.driver.get("about:blank")
+        leave(self.driver)
         self.driver.get(url)
         self.until_seen()
 

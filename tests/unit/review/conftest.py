@@ -10,7 +10,7 @@ from bindbench.tables import IMAGES, write_table
 from made_labelling import MadeLabelling, make_labelling
 from made_multibind import MadeMultiBind, make_multibind
 from PIL import Image
-from review_browser import browser  # noqa: F401 (a fixture)
+from review_browser import browser, driver  # noqa: F401 (fixtures)
 from synthetic_saber import tiny_saber, write_rows
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from bindbench.multibind.parts import rejected_parts
-from review_browser import Page, Program
+from review_browser import Page, programs
 
 TABLES = ("selected", "crops", "references", "backgrounds", "annotations", "prompts")
 PROGRAM = """
@@ -44,17 +44,9 @@ class InstancePage(Page):
 
 
 @pytest.fixture
-def program(multibind):
-    running = []
-
-    def start(port=0):
-        running.append(Program(PROGRAM, [*map(multibind.path, TABLES), multibind.journal], port))
-        return running[-1]
-
-    yield start
-    for one in running:
-        if one.process.poll() is None:
-            one.kill()
+def program(browser, multibind):
+    with programs(browser, PROGRAM, [*map(multibind.path, TABLES), multibind.journal]) as start:
+        yield start
 
 
 @pytest.fixture
@@ -62,7 +54,6 @@ def page(browser, multibind, program):
     page = InstancePage(browser, multibind.journal)
     page.program = program()
     page.open(page.program.url)
-    page.complaints()
     return page
 
 

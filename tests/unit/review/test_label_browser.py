@@ -3,7 +3,7 @@
 import pytest
 from bindbench.multibind.evaluation_tables import LABELS
 from bindbench.tables import read_table
-from review_browser import Page, Program
+from review_browser import Page, programs
 
 PROGRAM = """
 import sys
@@ -56,17 +56,9 @@ class LabelPage(Page):
 
 
 @pytest.fixture
-def program(labelling):
-    running = []
-
-    def start(port=0):
-        running.append(Program(PROGRAM, [labelling.folder, labelling.labels], port))
-        return running[-1]
-
-    yield start
-    for one in running:
-        if one.process.poll() is None:
-            one.kill()
+def program(browser, labelling):
+    with programs(browser, PROGRAM, [labelling.folder, labelling.labels]) as start:
+        yield start
 
 
 def test_a_session(browser, labelling, program):
@@ -75,7 +67,6 @@ def test_a_session(browser, labelling, program):
     page = LabelPage(browser, labelling.journal("Ada"))
     running = program()
     page.open(running.url)
-    page.complaints()
     assert page.text("#totals") == "0 of 20 crops labelled" and page.place == 1
     shown = page.script("return document.body.textContent")
     assert "good" not in shown and "bad" not in shown and "undefined" not in shown

@@ -4,7 +4,7 @@ import re
 import signal
 
 import pytest
-from review_browser import Page, Program
+from review_browser import Page, programs
 
 PROGRAM = """
 import sys
@@ -49,17 +49,9 @@ class ScenePage(Page):
 
 
 @pytest.fixture
-def program(saber):
-    running = []
-
-    def start(port=0):
-        running.append(Program(PROGRAM, (saber.questions, saber.scenes, *saber.images, saber.journal), port))
-        return running[-1]
-
-    yield start
-    for one in running:
-        if one.process.poll() is None:
-            one.kill()
+def program(browser, saber):
+    with programs(browser, PROGRAM, (saber.questions, saber.scenes, *saber.images, saber.journal)) as start:
+        yield start
 
 
 @pytest.fixture
@@ -67,7 +59,6 @@ def page(browser, saber, program):
     page = ScenePage(browser, saber.journal)
     page.program = program()
     page.open(page.program.url)
-    page.complaints()  # forgets those of earlier pages
     return page
 
 
