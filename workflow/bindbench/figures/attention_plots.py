@@ -4,7 +4,6 @@ Drawn from the table of `finetune.attention_sets.tabulate_attention` alone. Abov
 own attributes more than to those of the other objects. The same table gives the same bytes.
 """
 
-import csv
 import math
 from itertools import product
 from pathlib import Path
@@ -17,8 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from ..config.scoring import Figures
-from ..errors import UserError
 from ..tables import TEXT_SETS
+from .csv_tables import not_whole, rows_of
 from .plots import GREY, RC, Curve, _draw_curve, _prepare, _save, _style
 
 NAME = "attention"
@@ -64,21 +63,14 @@ def _draw_set(panel: Axes, curves: dict[int, Curve]) -> None:
 def read_curves(path: Path) -> dict[tuple[str, str], Curve]:
     """The curve of each model and text set, over its layers from 1. Raises UserError when the table is not whole."""
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            text = file.read()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; run snakemake to make it") from None
-    except UnicodeDecodeError:
-        text = ""
-    try:
-        curves = _curves(list(csv.DictReader(text.splitlines(), strict=True))) if text.endswith("\n") else {}
-    except (csv.Error, KeyError, TypeError, ValueError):  # a column or a cell is missing, or no number
+        curves = _curves(rows_of(path))
+    except (KeyError, TypeError, ValueError):  # a column or a cell is missing, or no number
         curves = {}
     models, sets = ({key[i] for key in curves} for i in range(2))
     lengths = {(model, len(curve.places)) for (model, _), curve in curves.items()}
     cells = set(product(models, sets))
     if not curves or set(curves) != cells or len(lengths) > len(models) or not sets <= set(TEXT_SETS):
-        raise UserError(f"{path}: not a whole table; delete it and run again")
+        raise not_whole(path)
     return curves
 
 

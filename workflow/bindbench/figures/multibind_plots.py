@@ -5,7 +5,6 @@ differ by colour (Okabe and Ito's, told apart by colour-blind readers) and marke
 are not made from labels of people. Rates are of the compared subjects. The same tables give the same bytes.
 """
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -19,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ..config.scoring import Figures
-from ..errors import UserError
 from .confusion_plots import draw_slots, draw_tie
+from .csv_tables import not_whole, rows_of
 from .plots import COLOURS, GREY, MARKERS, RC, _number, _prepare, _save
 
 NAMES = ("multibind_subjects", "multibind_images", "multibind_missed", "multibind_confusions")
@@ -78,15 +77,8 @@ def plot_multibind(table: Path, outcomes: Sequence[dict], folder: Path, settings
 
 def read_rates(path: Path) -> Rates:
     """Raises UserError when the table is missing or not whole."""
+    rows = rows_of(path)
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            text = file.read()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; run snakemake to make it") from None
-    except UnicodeDecodeError:
-        text = ""
-    try:
-        rows = list(csv.DictReader(text.splitlines(), strict=True)) if text.endswith("\n") else []
         found = {(row["generator"], row["dimension"]): row for row in rows if row["subset"] == SUBSET}
         generators, dimensions = (list(dict.fromkeys(key[part] for key in found)) for part in range(2))
         names = [name + end for name in (*SUBJECT_RATES, *IMAGE_RATES, *MISSED_RATES) for end in ENDS]
@@ -94,10 +86,10 @@ def read_rates(path: Path) -> Rates:
         for row in found.values():
             whole &= None not in row.values() and all(name in row for name in COLUMNS)
             whole &= all(math.isfinite(float(row[name] or 0)) for name in (*names, "subjects", "images"))
-    except (csv.Error, KeyError, TypeError, ValueError):  # a column or a cell is missing, or no number
+    except (KeyError, TypeError, ValueError):  # a column or a cell is missing, or no number
         whole = False
     if not whole:
-        raise UserError(f"{path}: not a whole table; delete it and run again")
+        raise not_whole(path)
     return Rates(found, generators, dimensions)
 
 

@@ -5,7 +5,6 @@ They are drawn from the CSV tables alone, so a plot never says anything that a t
 The same tables give the same bytes: no dates, fixed ids.
 """
 
-import csv
 import math
 from itertools import product
 from pathlib import Path
@@ -19,9 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ..config.scoring import Figures
-from ..errors import UserError
 from ..files import written_whole
 from ..tables import PAIRINGS
+from .csv_tables import not_whole, rows_of
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -238,16 +237,9 @@ def read_csv(path: Path, key: str) -> list[dict[str, str]]:
 
     Raises UserError when it is missing or not whole.
     """
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            lines = list(file)
-            rows = list(csv.DictReader(lines, strict=True))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; run snakemake to make it") from None
-    except (UnicodeDecodeError, csv.Error):
-        lines, rows = [], []
-    if not rows or not lines[-1].endswith("\n") or not _is_whole(rows, key):
-        raise UserError(f"{path}: not a whole table; delete it and run again")
+    rows = rows_of(path)
+    if not rows or not _is_whole(rows, key):
+        raise not_whole(path)
     return rows
 
 
@@ -278,7 +270,7 @@ def check_models(tables: dict[Path, str]) -> None:
     everyone = set.union(*models.values())
     for path, present in models.items():
         if present != everyone:
-            raise UserError(f"{path}: not a whole table; delete it and run again")
+            raise not_whole(path)
 
 
 def _is_number(cell: str) -> bool:
