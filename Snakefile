@@ -37,8 +37,8 @@ include: "rules/finetuning.smk"
 include: "rules/multibind.smk"
 
 
-rule all:
-    default_target: True
+# Everything of one paper.
+rule saber:
     input:
         rules.tabulate_saber.output,
         rules.plot_saber.output,
@@ -51,11 +51,22 @@ rule all:
         rules.tabulate_triplets.output,
         rules.tabulate_ablations.output if settings.ablations else [],
         attention_figure(),
+
+
+rule multibind:
+    input:
         rules.assemble_instances.output,
         rules.draw_instances.output,
         rules.tabulate_multibind.output,
         rules.plot_multibind.output,
         rules.show_multibind_failures.output,
+
+
+rule all:
+    default_target: True
+    input:
+        rules.saber.input,
+        rules.multibind.input,
 
 
 onstart:

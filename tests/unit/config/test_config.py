@@ -243,6 +243,65 @@ def test_an_error_of_several_files_names_the_one_with_the_fault(tmp_path):
     assert str(error.value) == f"{tmp_path / 'b.yaml'}: scenes.seed: must be >= 0 (got -1)"
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("models: [nano, mien]", "models: mien is not among the embedders"),
+        ("ablations: {data: {title: T, baseline: nano, models: [mien]}}", "ablations.data.models: mien is not among"),
+        ("multibind: {holistic: {clip_i: {embedder: mien}}}", "multibind.holistic.clip_i.embedder: mien is not among"),
+        ("attention: {models: [mien]}", "attention.models: mien is not among the models"),
+    ],
+)
+def test_a_fault_between_keys_names_the_file_of_the_key_to_mend(repository, tmp_path, text, message):
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(UserError) as error:
+        load([repository / "config/config.yaml", tmp_path / "mine.yaml"])
+    assert str(error.value).startswith(f"{tmp_path / 'mine.yaml'}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"scenes": {"renderer": "openai", "model": "mine"}}, "scenes.model"),
+        ({"triplets": {"generation": {"backend": "openai", "model": "mine"}}}, "triplets.generation.model"),
+        ({"multibind": {"annotation": {"method": "openai", "model": "mine"}}}, "multibind.annotation.model"),
+        (
+            {"multibind": {"references": {"method": "gemini", "gemini_model": "mine"}}},
+            "multibind.references.gemini_model",
+        ),
+        (
+            {"multibind": {"backgrounds": {"method": "openai", "openai_model": "mine"}}},
+            "multibind.backgrounds.openai_model",
+        ),
+        (
+            {"multibind": {"generation": {"generators": {"a": {"kind": "gemini", "model": "mine"}}, "use": ["a"]}}},
+            "multibind.generation.generators.a.model",
+        ),
+    ],
+)
+def test_what_is_bought_needs_a_price_before_anything_runs(values, key):
+    with pytest.raises(UserError, match=f"^config: {key}: services.prices has none for mine; add an entry"):
+        check(values)
+    check(values | {"services": {"prices": {"mine": {}}}})
+
+
+def test_a_generator_that_is_not_used_needs_no_price():
+    generators = {"a": {"kind": "gemini", "model": "mine"}, "target": {"kind": "target"}}
+    check({"multibind": {"generation": {"generators": generators, "use": ["target"]}}})
+
+
+def test_the_runs_of_the_ablations_ask_for_no_more_than_their_sets_have(repository):
+    settings = load([repository / "config/config.yaml", repository / "config/ablations.yaml"])
+    counts, splits = settings.triplets.counts, settings.triplets.splits
+    written = sum(count for name, count in counts.items() if not name.startswith("deferred"))
+    train = written * (1 - splits.validation - splits.test)
+    for name, run in settings.finetuning.runs.items():
+        # NoOverlap holds 44 % of the examples, Random and OverlapOnly are as large.
+        share = 0.437 if run.data in ("no_overlap", "random", "overlap_only") else 0.85
+        available = settings.image_triplets.examples if run.learns_images else train * share
+        assert (run.examples or 0) <= available, name
+
+
 def test_check_config_looks_at_the_files_that_the_config_names(tmp_path):
     (tmp_path / "a.yaml").write_text("vocabulary: {objects: nope.csv}\n")
     done = subprocess.run(

@@ -9,6 +9,7 @@ from .embedders import DEFAULT_EMBEDDERS, Embedder, EmbedderName
 from .finetuning import NOT_SCALED, Finetuning
 from .image_triplets import ImageTriplets
 from .multibind import MultiBind
+from .multibind_generators import PAID
 from .nano import Nano
 from .questions import Questions, Vocabulary
 from .scenes import Scenes
@@ -158,6 +159,33 @@ class Config(Section):
             if "image" not in self.embedders[name].modalities:
                 raise ValueError(f"{place}: {name} embeds no images; choose another one")
         return self
+
+    @model_validator(mode="after")
+    def _what_is_bought_has_a_price(self):
+        for key, name in self._paid_models().items():
+            if name not in self.services.prices:
+                raise ValueError(
+                    f"{key}: services.prices has none for {name}; add an entry (all zero for a server of your own)"
+                )
+        return self
+
+    def _paid_models(self) -> dict[str, str]:
+        """What the stages of this config buy from, by the key that names it."""
+        multibind, found = self.multibind, {}
+        if self.scenes.renderer == "openai":
+            found["scenes.model"] = self.scenes.model
+        if self.triplets.generation.backend != "grammar":
+            found["triplets.generation.model"] = self.triplets.generation.model
+        if multibind.annotation.method != "embedded":
+            found["multibind.annotation.model"] = multibind.annotation.model
+        for part in ("references", "backgrounds"):
+            section = getattr(multibind, part)
+            if section.method in ("gemini", "openai"):
+                found[f"multibind.{part}.{section.method}_model"] = getattr(section, f"{section.method}_model")
+        for name, generator in multibind.generation.used.items():
+            if generator.kind in PAID:
+                found[f"multibind.generation.generators.{name}.model"] = generator.model_name
+        return found
 
     def run_of(self, model: str) -> str | None:
         """The run of `finetuning` whose adapter a model of `models` has; None for an embedder as it is."""

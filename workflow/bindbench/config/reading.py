@@ -1,5 +1,6 @@
 """From YAML files to a checked Config, with one-line errors, and from a Config to the sections that stages read."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 from ..errors import UserError
 from ..files import canonical_json
 from .models import Config
+
+NAMED_KEY = re.compile(r"([\w-]+(?:\.[\w-]+)*): ")
 
 
 class _Loader(yaml.SafeLoader):
@@ -106,10 +109,15 @@ def check(values: dict, source: str | Callable[[tuple], str] = "config") -> Conf
 
 def _line(source: str | Callable[[tuple], str], problem: dict) -> str:
     location = tuple(part for part in problem["loc"] if part != "[key]")
-    if callable(source):
-        source = source(location)
     key = ".".join(str(part) for part in location)
     kind, context, message = problem["type"], problem.get("ctx", {}), problem["msg"]
+    if kind == "value_error":
+        message = message.removeprefix("Value error, ")
+    if callable(source):
+        # A fault between keys is found by the section that holds them, and its message begins with the key to mend.
+        named = NAMED_KEY.match(message) if kind == "value_error" else None
+        inner = (int(part) if part.isdigit() else part for part in named[1].split(".")) if named else ()
+        source = source((*location, *inner))
     got = _shown(problem.get("input"))
     reason = {
         "extra_forbidden": "unknown key",
@@ -125,7 +133,7 @@ def _line(source: str | Callable[[tuple], str], problem: dict) -> str:
     if kind == "tuple_type":
         reason = f"must be a list{got}"
     if kind == "value_error":
-        reason = message.removeprefix("Value error, ")
+        reason = message
     if reason is None:
         reason = f"{message[:1].lower()}{message[1:]}{got}"
     return f"{source}: {key + ': ' if key else ''}{reason}"

@@ -175,6 +175,8 @@ def _limits(metadata) -> list[str]:
 
 
 def _type_name(annotation) -> str:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "section"
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         given = [part for item in arguments[1:] for part in (item.metadata if isinstance(item, FieldInfo) else [item])]

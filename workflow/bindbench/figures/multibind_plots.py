@@ -188,10 +188,12 @@ def _doubt(rates: Rates) -> str:
 
 
 def confusions_figure(rates: Rates, outcomes: Sequence[dict]) -> Figure:
-    """A row for each generator, a column for each dimension that has thresholds: an arrow from each place in the generated
-    images to the places of the real people with whom its subjects are confused, as wide as their share.
+    """A row for each generator, a column for each dimension that has thresholds; the others are named below. An arrow from each
+    place in the generated images to the places of the real people with whom its subjects are confused, as wide as their share.
     """
-    dimensions = [name for name in rates.dimensions if name != ANY and rates.mark(name)[0] != "none"]
+    named = [name for name in rates.dimensions if name != ANY]
+    dimensions = [name for name in named if rates.mark(name)[0] != "none"]
+    without = ", ".join(name for name in named if name not in dimensions)
     shares = {
         (generator, dimension): confusion_shares(
             [row for row in outcomes if (row["generator"], row["dimension"]) == (generator, dimension)]
@@ -222,7 +224,8 @@ def confusions_figure(rates: Rates, outcomes: Sequence[dict]) -> Figure:
     figure.text(
         *(0.01, 0.0),
         "Below: a place in the generated images, with its number of subjects; above: the places in the photographs.\n"
-        "Arrow: the share of them that are confused with the person there. Grey: the share that are consistent with their own.",
+        "Arrow: the share of them that are confused with the person there. Grey: the share that are consistent with their own."
+        + (f" Not shown, for want of thresholds: {without}." if without and dimensions else ""),
         ha="left",
         va="bottom",
         fontsize=8,

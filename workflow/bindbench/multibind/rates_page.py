@@ -24,7 +24,8 @@ MEANINGS = (
     "Of a subject: <em>success</em>, it is consistent with its own person and confused with nobody; <em>drift</em>, neither;"
     " <em>replaced</em>, confused only; <em>mixed</em>, both. These four add up to 100. <em>Invalid</em>: of the subjects that"
     " were found and can be measured in the photograph, those in whom the specialist sees nothing to measure in the generated"
-    " image; they are in no other rate of the dimension. Of an image with at least"
+    " image; they are in no other rate of the dimension. (In <em>any</em>: those in whom at least one specialist sees nothing,"
+    " though the others' rates count them.) Of an image with at least"
     " two measured subjects: <em>swap</em>, its subjects have changed places; <em>dominance</em>, several have become one;"
     " <em>blending</em>, one has become several. A partial swap allows subjects that match nobody."
 )
