@@ -103,7 +103,7 @@ def readme() -> str:
         "|---|---|",
         "| `config.yaml` | the full benchmark with the embedded models: no key, no GPU, no hub |",
         "| `tiny.yaml` | every embedded model on a handful of questions, without finetuning, five minutes; used by CI |",
-        "| `transfer.yaml` | does text-only finetuning of nano transfer to images? three seeds, 500 questions a cell (`make transfer`); CPU only |",
+        "| `transfer.yaml` | does text-only finetuning of nano reach images? three seeds (`make transfer`); CPU only |",
         "| `ablations.yaml` | MiniLM and nano finetuned, every ablation as a run (`make ablations`); CPU only, some hours |",
         "| `paper.yaml` | the paper's images (paid), triplets (Gemma 4), embedders and finetuning; needs keys, a GPU, the hub |",
         "",
