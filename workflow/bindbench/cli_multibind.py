@@ -253,6 +253,8 @@ def label_subjects(options) -> None:
 
     if options.most < 1:
         raise UserError(f"--most {options.most}: ask about at least one")
+    if options.seed < 0:
+        raise UserError(f"--seed {options.seed}: must be 0 or more")
     settings = read_settings(options).multibind
     files = evaluation_files(options.results / "multibind", list(settings.generation.used))
     labels = options.labels or Path(settings.scoring.labels or USUAL_TABLE)

@@ -204,12 +204,19 @@ def measured_bases(settings: Config) -> dict[str, str]:
 
 
 def measured_seeds(settings: Config) -> dict[str, list[str]]:
-    """Finetuned models of one measured base whose runs differ in nothing but their seed, two or more, under a common name."""
-    alike: dict[str, list[str]] = {}
+    """Finetuned models of one measured base whose runs differ in what they learnt by nothing but their seed, under a common name.
+
+    One of each seed, two or more.
+    """
+    alike: dict[str, dict[int, str]] = {}
     for model in measured_bases(settings):
-        run = settings.finetuning.runs[settings.run_of(model)].model_dump(mode="json", exclude={"seed"})
-        alike.setdefault(canonical_json([run, model.endswith(NOT_SCALED)]), []).append(model)
-    return {f"{found[0]} (mean of {len(found)} seeds)": found for found in alike.values() if len(found) > 1}
+        run = settings.finetuning.runs[settings.run_of(model)]
+        scaled = not model.endswith(NOT_SCALED)
+        told = {"seed", "checkpoint_minutes", "validate_every", *(() if scaled else ("lines_alpha",))}
+        seeds = alike.setdefault(canonical_json([run.model_dump(mode="json", exclude=told), scaled]), {})
+        seeds.setdefault(run.seed, model)
+    found = [list(seeds.values()) for seeds in alike.values() if len(seeds) > 1]
+    return {f"{models[0]} (mean of {len(models)} seeds)": models for models in found}
 
 
 def single_object_models(settings: Config) -> list[str]:

@@ -459,7 +459,7 @@ def test_ready_pictures_are_taken_resized_and_missing_ones_are_counted(shared, t
     ready.mkdir()
     exact = np.random.default_rng(0).integers(0, 256, (180, 240, 3)).astype(np.uint8)
     Image.fromarray(exact).save(ready / "folder-two.png")
-    Image.new("RGB", (300, 300), (250, 0, 0)).save(ready / "folder-four.webp")
+    Image.new("RGB", (300, 300), (250, 0, 0)).save(ready / "folder-four.WEBP")
     rows = run(shared, tmp_path, Generator(kind="folder", folder=str(ready)))
     assert np.array_equal(picture(tmp_path, rows["folder-two"]), exact) and rows["folder-two"]["changes"] == []
     assert rows["folder-four"]["changes"] == ["resized from 300 x 300 to 240 x 180", "width to height times 1.333"]
@@ -503,6 +503,15 @@ def test_two_ready_pictures_of_one_instance_and_no_folder_are_the_users_to_mend(
         run(shared, tmp_path / "out", Generator(kind="folder", folder=str(tmp_path)))
     with pytest.raises(UserError, match="no such folder"):
         run(shared, tmp_path / "out", Generator(kind="folder", folder=str(tmp_path / "nowhere")))
+
+
+def test_a_folder_with_a_picture_of_no_instance_is_a_mistake_and_not_a_generator_that_misses_everyone(shared, tmp_path):
+    (tmp_path / "ready").mkdir()
+    Image.new("RGB", (240, 180)).save(tmp_path / "ready/Folder-two-final.png")
+    with pytest.raises(
+        UserError, match=r"ready: has a picture of none of the 3 instances; name them as these, such as folder-"
+    ):
+        run(shared, tmp_path / "out", Generator(kind="folder", folder=str(tmp_path / "ready")))
 
 
 # Bought --------------------------------------------------------------------------------------------------------------

@@ -278,6 +278,36 @@ def test_labelled_dimension_without_positive_labels_is_left_out_and_not_filled_b
     assert (row["labels"], row["positive"]) == (12, 0)
 
 
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda row: True, "of 12 labels none says that a crop is not consistent with its own person"),
+        (lambda row: row["generator"] == "bad", "12 labels are not told apart: no threshold is better than"),
+    ],
+)
+def test_labels_that_tell_nothing_apart_give_no_threshold(tmp_path, answer, reason):
+    labels = [row | ({"label": answer(row)} if row["row"] == row["column"] else {}) for row in true_labels()]
+    rows = thresholds_of(made_instances(), tmp_path, labels, BOTH)
+    row = rows["face", "self"]
+    assert (row["threshold"], row["source"], row["calibrated"], row["f1"]) == (None, "none", False, None)
+    assert row["reason"].startswith(reason)
+    assert rows["face", "confusion"]["calibrated"]
+
+
+def test_a_kind_that_no_usable_label_speaks_of_keeps_its_default(tmp_path):
+    own = [row for row in true_labels() if row["row"] == row["column"]]
+    rows = thresholds_of(made_instances(), tmp_path, own, BOTH)
+    assert [rows["face", kind]["source"] for kind in ("self", "confusion")] == ["labels", "default"]
+    elsewhere = [row | {"generator": "another"} for row in own]
+    rows = thresholds_of(made_instances(), tmp_path, elsewhere, BOTH)
+    assert (rows["face", "self"]["source"], rows["face", "self"]["calibrated"]) == ("default", False)
+
+
+def test_a_label_of_an_unknown_dimension_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"labels\.parquet: 'faces' is no dimension; they are face, appearance, pose"):
+        thresholds_of(made_instances(), tmp_path, true_labels("faces"), BOTH)
+
+
 def test_labels_of_one_dimension_leave_the_defaults_of_others(tmp_path):
     scoring = Scoring(dimensions=("face", "appearance"), bootstrap_rounds=100)
     made = MadeEvaluation()
@@ -327,7 +357,10 @@ def test_thresholds_do_not_depend_on_the_order_of_labels(tmp_path):
     ("row", "message"),
     [
         ("face,high,0.1,p,m", "row 2: a threshold is not a number"),
-        ("face,nan,0.1,p,m", "row 2: a threshold is not a number"),
+        ("face,nan,0.1,p,m", "row 2: a threshold is a number from -2 to 2"),
+        ("face,-6443,0.1,p,m", "row 2: a threshold is a number from -2 to 2"),
+        ("face,0.1,inf,p,m", "row 2: a threshold is a number from -2 to 2"),
+        ("faces,0.1,0.1,p,m", "row 2: 'faces' is no dimension"),
         ("face,-0.1,0.1,p,m\nface,-0.2,0.2,p,m", "row 3: face is there twice"),
         ("face,-0.1", "row 2: has fewer cells"),
         ("", "the list is empty"),

@@ -316,6 +316,13 @@ def test_runs_that_differ_in_their_seed_alone_have_a_mean_among_the_gains(measur
         "bound (mean of 2 seeds)": ["bound", "bound-images"],
         "bound-nolines (mean of 2 seeds)": ["bound-nolines", "bound-images-nolines"],
     }
+    # The same run again, with another plan of checkpoints: its seed counts once.
+    twice = RUNS | again | {"bound-attention": RUNS["bound"] | {"checkpoint_minutes": 9, "validate_every": 1}}
+    assert measured_seeds(
+        check({**SETTINGS_OF_ALL, "finetuning": {"runs": twice}, "models": models})
+    ) == measured_seeds(settings)
+    alone = RUNS | {"bound-images": RUNS["bound"]}
+    assert measured_seeds(check({**SETTINGS_OF_ALL, "finetuning": {"runs": alone}, "models": models})) == {}
     assert measured_seeds(check(SETTINGS_OF_ALL)) == {}
     assert measured_seeds(check({**SETTINGS_OF_ALL, "models": MODELS[1:], "ablations": {}})) == {}
     pair = ["bound", "bound-nolines"]

@@ -11,6 +11,7 @@ from ..errors import UserError
 from ..files import canonical_json
 from .models import Config
 
+MERGE = "tag:yaml.org,2002:merge"
 NAMED_KEY = re.compile(r"([\w-]+(?:\.[\w-]+)*): ")
 
 
@@ -18,6 +19,10 @@ class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice: plain YAML would drop the first one's section without a word."""
 
     def construct_mapping(self, node, deep=False):
+        if any(key.tag == MERGE for key, _ in node.value):
+            raise yaml.constructor.ConstructorError(
+                None, None, "merge keys (<<) are not read; repeat the keys", node.start_mark
+            )
         seen = set()
         for key, _ in node.value:
             name = self.construct_object(key, deep=True)

@@ -114,10 +114,12 @@ def write_agreement(labels: Path | None, output: Path) -> None:
 class LabelFiles:
     """The table LABELS at `table`, and the journals of its annotators in the folder of its name.
 
-    Raises UserError for a table or journal that is broken.
+    Raises UserError for a table or journal that is broken, and for a name of the table that would be the folder's.
     """
 
     def __init__(self, table: Path) -> None:
+        if Path(table).suffix != ".parquet":
+            raise UserError(f"{table}: the table of labels is a Parquet file; give it a name that ends in .parquet")
         self.table, self.folder = Path(table), Path(table).with_suffix("")
         self._journals: dict[str, Journal] = {}
 

@@ -13,12 +13,12 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from ..config.multibind_scoring import Scoring
+from ..config.multibind_scoring import Dimension, Scoring
 from ..errors import UserError
 from ..files import csv_rows
 from ..statistics import draw_counts, random_generator
@@ -30,6 +30,8 @@ from .similarity_arrays import Evaluation, places_of, read_evaluation
 from .tables import SLOTS
 
 DEFAULT_COLUMNS = ("dimension", "self", "confusion", "procedure", "made_with")
+DIMENSIONS = get_args(Dimension)
+LARGEST = 2  # a delta is the difference of two cosines
 GENERATED_AGAIN = "pictures that were generated again since"
 
 
@@ -182,11 +184,18 @@ def judged_labels(labels: pa.Table, evaluation: Evaluation, dimension: str, kind
     return judged, labelled, int(all_of_kind.sum() - valid.sum())
 
 
-def calibrate(labels: pa.Table, evaluation: Evaluation, dimension: str, settings: Scoring) -> list[dict]:
-    """The two rows of THRESHOLDS of a dimension, from labels; without positive ones the dimension is left out (M-4)."""
+def calibrate(labels: pa.Table, evaluation: Evaluation, dimension: str, settings: Scoring) -> list[dict | None]:
+    """The two rows of THRESHOLDS of a dimension, from labels; None where no label speaks of that kind.
+
+    Without positive labels there is no threshold (M-4), nor without negative ones or where the best accepts everything or nothing:
+    such labels tell nothing apart.
+    """
     rows = []
     for kind in THRESHOLD_KINDS:
         judged, labelled, unused = judged_labels(labels, evaluation, dimension, kind)
+        if not len(judged.labels):
+            rows.append(None)
+            continue
         row = {"dimension": dimension, "kind": kind, "labels": len(judged.labels), "unused": unused}
         row |= {
             "positive": int(judged.labels.sum()),
@@ -194,9 +203,7 @@ def calibrate(labels: pa.Table, evaluation: Evaluation, dimension: str, settings
             "made_with": _specialist(evaluation, dimension),
         }
         chosen = best_threshold(judged.scores, judged.labels)
-        if chosen is None:
-            word = "consistent with its own person" if kind == "self" else "confused with another person"
-            reason = f"of {len(judged.labels)} labels none says that a crop is {word}"
+        if reason := _useless(judged, chosen, kind):
             rows.append(row | {"source": "none", "calibrated": False, "reason": reason})
             continue
         thresholds, f1 = bootstrap_choice(judged, chosen.threshold, settings)
@@ -205,6 +212,19 @@ def calibrate(labels: pa.Table, evaluation: Evaluation, dimension: str, settings
         row |= {"f1_cross_validated": None if math.isnan(cross_validated) else cross_validated}
         rows.append(row | chosen._asdict() | {"source": "labels", "calibrated": True})
     return rows
+
+
+def _useless(judged: Judged, chosen: Choice | None, kind: str) -> str | None:
+    """Why labels give no threshold; None: they give one."""
+    word = "consistent with its own person" if kind == "self" else "confused with another person"
+    count = len(judged.labels)
+    if chosen is None:
+        return f"of {count} labels none says that a crop is {word}"
+    if judged.labels.all():
+        return f"of {count} labels none says that a crop is not {word}"
+    if math.isinf(chosen.threshold):
+        return f"{count} labels are not told apart: no threshold is better than to call every crop {word}"
+    return None
 
 
 def write_thresholds(
@@ -218,7 +238,7 @@ def write_thresholds(
     settings: Scoring,
     output: Path,
 ) -> None:
-    """Writes THRESHOLDS: of each dimension from the config, else from labels of it, else from the defaults.
+    """Writes THRESHOLDS: of each dimension and kind from the config, else from labels of it, else from the defaults.
 
     labels: table LABELS. generated: tables GENERATED; labels of pictures that are no longer theirs are counted, not used.
     defaults: CSV, see read_defaults. Raises UserError for tables that are broken or of other slots.
@@ -228,15 +248,15 @@ def write_thresholds(
     data, stale = split_labels(data, generated)
     if stale:
         print(f"{labels}: {stale.total()} labels are of {GENERATED_AGAIN}; they stay there unused", file=sys.stderr)
-    labelled = set(data["dimension"].to_pylist())
+    if unknown := sorted(set(data["dimension"].to_pylist()) - set(DIMENSIONS)):
+        raise UserError(f"{labels}: {unknown[0]!r} is no dimension; they are {', '.join(DIMENSIONS)}")
     known = read_defaults(defaults)
     rows = []
     for dimension in settings.dimensions:
-        made = (
-            calibrate(data, evaluation, dimension, settings)
-            if dimension in labelled
-            else [_default_row(dimension, kind, known.get(dimension), defaults) for kind in THRESHOLD_KINDS]
-        )
+        made = [
+            row or _default_row(dimension, kind, known.get(dimension), defaults)
+            for kind, row in zip(THRESHOLD_KINDS, calibrate(data, evaluation, dimension, settings), strict=True)
+        ]
         given = settings.thresholds.get(dimension)
         values = (given.consistency, given.confusion) if given else (None, None)
         rows += [
@@ -262,19 +282,23 @@ def _default_row(dimension: str, kind: str, default: Default | None, path: Path)
 def read_defaults(path: Path) -> dict[str, Default]:
     """The uncalibrated thresholds by dimension, from a CSV with the columns DEFAULT_COLUMNS; an empty cell: there is none.
 
-    Raises UserError that names the row of a cell that is no number, or of a dimension that is there twice.
+    Raises UserError that names the row of a cell that is no delta, or of a dimension that is unknown or there twice.
     """
     found: dict[str, Default] = {}
     for line, row in csv_rows(path, DEFAULT_COLUMNS):
+        if row["dimension"] not in DIMENSIONS:
+            raise UserError(
+                f"{path}: row {line}: {row['dimension']!r} is no dimension; they are {', '.join(DIMENSIONS)}"
+            )
         if row["dimension"] in found:
             raise UserError(f"{path}: row {line}: {row['dimension']} is there twice; remove one")
         try:
             values = {kind: float(row[kind]) if row[kind] else None for kind in THRESHOLD_KINDS}
         except ValueError:
             raise UserError(f"{path}: row {line}: a threshold is not a number; write one such as -0.15") from None
-        if any(value is not None and math.isnan(value) for value in values.values()):
+        if any(value is not None and not -LARGEST <= value <= LARGEST for value in values.values()):
             raise UserError(
-                f"{path}: row {line}: a threshold is not a number; leave the cell empty where there is none"
+                f"{path}: row {line}: a threshold is a number from -{LARGEST} to {LARGEST}; leave the cell empty if there is none"
             )
         found[row["dimension"]] = Default(values, row["made_with"])
     return found

@@ -20,8 +20,10 @@ def opened(folder: str) -> Path:
 
 
 def found(folder: Path, instance: str) -> Path | None:
-    """The picture of an instance; None for none. Raises UserError for several."""
-    files = [path for suffix in SUFFIXES if (path := folder / f"{instance}{suffix}").is_file()]
+    """The picture of an instance; None for none. Endings may be in capitals. Raises UserError for several."""
+    names = [f"{instance}{ending}" for suffix in SUFFIXES for ending in (suffix, suffix.upper())]
+    # A file system that knows no capitals has the same file under both names.
+    files = list({path.stat().st_ino: path for name in names if (path := folder / name).is_file()}.values())
     if len(files) > 1:
         raise UserError(
             f"{folder}: {' and '.join(path.name for path in files)} are both of one instance; remove what is not meant"

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...config.multibind_generators import EMBEDDED, OPEN, PAID, Generator
 from ...config.services import Services
+from ...errors import UserError
 from ...files import canonical_json, progress, sha256, sha256_of_file, write_json
 from ...people.photographs import Unreadable, changes_of, read_photograph
 from ...services.requests import InputImage, Request
@@ -164,6 +165,10 @@ def _make(task: tuple) -> dict:
 
 def _ready(scenes: list[Scene], generator: Generator, notes: Notes, version: int) -> dict[str, dict]:
     place, made = ready.opened(generator.folder), {}
+    if scenes and not any(ready.found(place, scene.name) for scene in scenes):
+        raise UserError(
+            f"{place}: has a picture of none of the {len(scenes)} instances; name them as these, such as {scenes[0].name}.png"
+        )
     for scene in progress(scenes, "pictures", unit="image"):
         path = ready.found(place, scene.name)
         if path is None:
