@@ -625,6 +625,20 @@ def test_generator_without_slots_cannot_be_compared(tmp_path):
         freeze_subjects([*FAULTS, "absent"], paths["matched"], tmp_path / "compared.parquet")
 
 
+def test_a_generator_that_misses_everyone_is_named_where_nobody_can_be_compared(tmp_path, capsys):
+    made = MadeEvaluation()
+    for number in range(2):
+        for generator, who in FAULTS.items():
+            made.fault(generator, f"instance-{number}", who, matched=[] if generator == "swap" else None)
+    paths = made.write(tmp_path)
+    freeze_subjects(list(FAULTS), paths["matched"], tmp_path / "compared.parquet")
+    told = capsys.readouterr().err
+    assert "no subject is found in the images of all generators" in told
+    assert "swap lacks 6 of 6; leave it out of multibind.scoring.compared_generators" in told
+    freeze_subjects([name for name in FAULTS if name != "swap"], paths["matched"], tmp_path / "compared.parquet")
+    assert capsys.readouterr().err == ""
+
+
 def test_other_dimensions_of_the_tables_are_left_aside(tmp_path):
     made = MadeEvaluation()
     made.fault("one", "instance", [1, 0], dimensions=("face", "pose"))

@@ -42,7 +42,7 @@ VERSIONS = {
     "matching": 1,
     "specialists": 1,
     "holistic": 1,
-    "multibind_rates": 4,
-    "multibind_figures": 1,
+    "multibind_rates": 5,
+    "multibind_figures": 2,
     "default_thresholds": 1,
 }

@@ -11,6 +11,7 @@ Choices M-1 to M-21 are those of papers.md A.2.2.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -103,6 +104,14 @@ def freeze_subjects(generators: Sequence[str], matched: Sequence[Path], output: 
         missed_by = [name for name in generators if by[name]]
         row = {"instance": instance, "slot": slot, "compared": not missed_by, "missed_by": missed_by}
         rows.append(row | {"decided_by": list(generators)})
+    if rows and not any(row["compared"] for row in rows):
+        counts = {name: sum(name in row["missed_by"] for row in rows) for name in generators}
+        worst = max(counts, key=counts.get)
+        print(
+            f"no subject is found in the images of all generators, so the rates on compared subjects stay empty: {worst} lacks "
+            f"{counts[worst]} of {len(rows)}; leave it out of multibind.scoring.compared_generators",
+            file=sys.stderr,
+        )
     write_table(COMPARED_SUBJECTS, rows, output)
 
 

@@ -82,6 +82,8 @@ def rates_page(
 
 def _compared_on(evaluation: Evaluation, same: np.ndarray, n_compared: int, deciders: list[str]) -> str:
     others = [name for name in evaluation.generators if name not in deciders]
+    if not n_compared:
+        return "not compared: no subject is found in the images of all of them (multibind.scoring.compared_generators)."
     if not others and same.all():
         return f"compared on the {n_compared:,} subjects that all of them have."
     text = f"compared on the {n_compared:,} subjects that every one of {escape(', '.join(deciders))} has."
