@@ -794,7 +794,7 @@ def test_a_long_file_that_ends_anywhere_is_broken(tmp_path_factory, sections, da
         ({"sources": {"a-b": {"kind": "builtin"}}}, "a name has at most 40 letters, digits and underscores"),
         ({"sources": {"a": {"kind": "builtin"}, "A": {"kind": "builtin"}}}, "names that differ in case only"),
         ({"sources": {"a": {"kind": "builtin", "limit": 0}}}, "sources.a.limit: must be >= 1"),
-        ({"sources": {}}, "sources: dictionary should have at least 1 item"),
+        ({"sources": {}}, "sources: must hold at least 1"),
         ({"use": ["coco"]}, "use: coco is not among the sources (builtin)"),
         ({"use": ["builtin", "builtin"]}, "use: a name is given twice"),
         ({"max_pixels": True}, "max_pixels: must be a number"),

@@ -131,6 +131,7 @@ def _line(source: str | Callable[[tuple], str], problem: dict) -> str:
         "greater_than_equal": f"must be >= {context.get('ge', 0):g}{got}",
         "less_than": f"must be < {context.get('lt', 0):g}{got}",
         "less_than_equal": f"must be <= {context.get('le', 0):g}{got}",
+        "too_short": f"must hold at least {context.get('min_length')}",
         "literal_error": f"must be one of {context.get('expected')}{got}",
     }.get(kind)
     if kind in ("model_type", "model_attributes_type", "dict_type"):
