@@ -16,6 +16,8 @@ rule finetune:
         "<benchmarks>/finetune/{run}.jsonl"
     conda:
         "../envs/embed.yaml"
+    # The longest chain of a run begins with it: started late, it would keep all else waiting.
+    priority: 2
     threads: 8
     resources:
         mem_mb=8000,

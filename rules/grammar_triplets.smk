@@ -14,6 +14,8 @@ rule write_triplets:
         "<benchmarks>/write_triplets/{construction}.{shard}.jsonl"
     conda:
         "../envs/questions.yaml"
+    # Finetuning, the longest job, waits for all of these.
+    priority: 1
     threads: 1
     resources:
         mem_mb=1000,

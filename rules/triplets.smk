@@ -28,6 +28,7 @@ rule split_triplets:
         "<benchmarks>/split_triplets.jsonl"
     conda:
         "../envs/questions.yaml"
+    priority: 1
     threads: 1
     resources:
         mem_mb=2000,

@@ -112,7 +112,7 @@ def _not_scaled(name: str) -> str:
 # The runs of the default tables: small enough for two cores, at the rates of small models (the paper's 5e-5 is for 64,000
 # examples and 8 B parameters).
 DEFAULT_RUNS = {
-    "nano-lora": Run(base="nano", examples=9600, learning_rate=2e-3, batch_size=32),
+    "nano-lora": Run(base="nano", examples=9600, learning_rate=1e-3, batch_size=8),
     "minilm-lora": Run(base="minilm", examples=3000, learning_rate=1e-3, batch_size=16),
 }
 
