@@ -14,10 +14,10 @@ rule finetune:
         "<logs>/finetune/{run}.log",
     benchmark:
         "<benchmarks>/finetune/{run}.jsonl"
-    conda:
-        "../envs/embed.yaml"
     # The longest chain of a run begins with it: started late, it would keep all else waiting.
     priority: 2
+    conda:
+        "../envs/embed.yaml"
     threads: 8
     resources:
         mem_mb=8000,

@@ -12,10 +12,10 @@ rule write_triplets:
         "<logs>/write_triplets/{construction}.{shard}.log",
     benchmark:
         "<benchmarks>/write_triplets/{construction}.{shard}.jsonl"
-    conda:
-        "../envs/questions.yaml"
     # Finetuning, the longest job, waits for all of these.
     priority: 1
+    conda:
+        "../envs/questions.yaml"
     threads: 1
     resources:
         mem_mb=1000,

@@ -26,9 +26,9 @@ rule split_triplets:
         "<logs>/split_triplets.log",
     benchmark:
         "<benchmarks>/split_triplets.jsonl"
+    priority: 1
     conda:
         "../envs/questions.yaml"
-    priority: 1
     threads: 1
     resources:
         mem_mb=2000,
