@@ -266,7 +266,12 @@ def test_bought_by_openai_and_what_is_refused_leaves_its_instance_out(shop, monk
 
 
 def test_an_estimate_before_photographs_are_chosen_says_what_to_run_first(tmp_path):
-    config = write_config(tmp_path / "config.yaml", {"kind": "builtin"}, {"store": str(tmp_path / "store")}, **GEMINI)
+    config = write_config(
+        tmp_path / "config.yaml",
+        {"kind": "builtin"},
+        {"store": str(tmp_path / "store"), "prices": {"a-gemini": {}}},
+        **GEMINI,
+    )
     told = estimated(TARGET, tmp_path, config)
     assert told.returncode == 0 and "requests     0" in told.stdout
     assert [

@@ -47,7 +47,8 @@ class Plan:
         self.journal = folder / "multibind.jsonl"
 
     def settings(self, **sections) -> Config:
-        return check({"multibind": {**sections, "quality": {"journal": str(self.journal)}}}, lambda key: "test")
+        values = {"multibind": {**sections, "quality": {"journal": str(self.journal)}}}
+        return check({**values, "services": {"prices": {"some-model": {}}}}, lambda key: "test")
 
     def text(self, *commands: str) -> str:
         tables = {"selected": self.selected, "crops": self.crops, "people": self.people, "journal": self.journal}
