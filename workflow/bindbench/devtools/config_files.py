@@ -89,7 +89,7 @@ def readme() -> str:
         "`config/config.yaml` holds the defaults. It is read if it lies in the working directory; elsewhere (`--directory`) the",
         "built-in defaults hold, which are its values until you edit it. Put your changes into a file of your own and pass it:",
         "`snakemake --cores 8 results/saber_table2.csv --configfile my.yaml`. Sections are merged, lists are replaced.",
-        "Several files may follow one `--configfile`; later ones win.",
+        "Several files may follow one `--configfile`; later ones win. Of two `--configfile` Snakemake heeds the last alone.",
         "",
         "`--config` on the command line is safe for `'models=[nano,minilm]'` alone. Inside a section, as in",
         "`'scenes={image_px: 128}'`, every value arrives as text: numbers, true and false are read back, but null becomes the",
