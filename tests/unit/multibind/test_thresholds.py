@@ -301,6 +301,7 @@ def test_a_kind_that_no_usable_label_speaks_of_keeps_its_default(tmp_path):
     elsewhere = [row | {"generator": "another"} for row in own]
     rows = thresholds_of(made_instances(), tmp_path, elsewhere, BOTH)
     assert (rows["face", "self"]["source"], rows["face", "self"]["calibrated"]) == ("default", False)
+    assert (rows["face", "self"]["labels"], rows["face", "self"]["unused"]) == (0, len(elsewhere))
 
 
 def test_a_label_of_an_unknown_dimension_is_one_line(tmp_path):

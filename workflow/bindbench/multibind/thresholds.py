@@ -184,8 +184,8 @@ def judged_labels(labels: pa.Table, evaluation: Evaluation, dimension: str, kind
     return judged, labelled, int(all_of_kind.sum() - valid.sum())
 
 
-def calibrate(labels: pa.Table, evaluation: Evaluation, dimension: str, settings: Scoring) -> list[dict | None]:
-    """The two rows of THRESHOLDS of a dimension, from labels; None where no label speaks of that kind.
+def calibrate(labels: pa.Table, evaluation: Evaluation, dimension: str, settings: Scoring) -> list[dict]:
+    """The two rows of THRESHOLDS of a dimension, from labels; without a `source` where no usable label speaks of that kind.
 
     Without positive labels there is no threshold (M-4), nor without negative ones or where the best accepts everything or nothing:
     such labels tell nothing apart.
@@ -194,7 +194,7 @@ def calibrate(labels: pa.Table, evaluation: Evaluation, dimension: str, settings
     for kind in THRESHOLD_KINDS:
         judged, labelled, unused = judged_labels(labels, evaluation, dimension, kind)
         if not len(judged.labels):
-            rows.append(None)
+            rows.append({"unused": unused})
             continue
         row = {"dimension": dimension, "kind": kind, "labels": len(judged.labels), "unused": unused}
         row |= {
@@ -254,7 +254,7 @@ def write_thresholds(
     rows = []
     for dimension in settings.dimensions:
         made = [
-            row or _default_row(dimension, kind, known.get(dimension), defaults)
+            row if "source" in row else _default_row(dimension, kind, known.get(dimension), defaults) | row
             for kind, row in zip(THRESHOLD_KINDS, calibrate(data, evaluation, dimension, settings), strict=True)
         ]
         given = settings.thresholds.get(dimension)
