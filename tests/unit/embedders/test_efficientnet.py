@@ -3,6 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+import torch
+from bindbench.embedders.efficientnet import folded
+from efficientnet_lite_pytorch import EfficientNet
+from torch import nn
+
 PROGRAM = """
 import sys
 from PIL import Image
@@ -22,3 +28,22 @@ def test_pictures_are_measured_without_importing_the_libraries_of_texts():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("size", [(224, 224), (160, 96)])
+def test_folding_changes_no_feature(size):
+    torch.manual_seed(0)
+    network = EfficientNet.from_name("efficientnet-lite0").eval()
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):  # a fresh one is nearly the identity
+            for values in (module.running_mean, module.bias.data):
+                values.normal_(0, 0.2)
+            for values in (module.running_var, module.weight.data):
+                values.uniform_(0.5, 2)
+    pixels = torch.randn(2, 3, *size)
+    with torch.inference_mode():
+        plain = network.extract_features(pixels)
+        features = folded(network).extract_features(pixels)
+    assert features.shape == plain.shape and plain.abs().max() > 0.1
+    assert torch.allclose(features, plain, rtol=1e-4, atol=1e-4 * float(plain.abs().max()))
+    assert not any(isinstance(module, nn.ZeroPad2d) for name, module in network.named_modules() if "depthwise" in name)

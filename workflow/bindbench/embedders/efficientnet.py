@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 from torch import nn
+from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -66,7 +67,7 @@ class EfficientNetFeatures(nn.Module):
 
 def folded(network: nn.Module) -> nn.Module:
     """The same network in fewer passes over memory, changed in place: batch norms are folded into their convolutions, which
-    pad by themselves where it is as much on both sides; activations overwrite.
+    pad by themselves; activations overwrite.
     """
     pairs = [(network, "_conv_stem", "_bn0"), (network, "_conv_head", "_bn1")]
     for block in network._blocks:
@@ -74,12 +75,25 @@ def folded(network: nn.Module) -> nn.Module:
         pairs += [(block, *pair) for pair in names if hasattr(block, pair[0])]
     for owner, convolution, norm in pairs:
         fused = fuse_conv_bn_eval(getattr(owner, convolution), getattr(owner, norm))
-        left, right, top, bottom = getattr(fused.static_padding, "padding", (0, 0, 0, 0))
-        if left == right and top == bottom:
-            fused.padding, fused.static_padding = (top, left), nn.Identity()
+        _pad_inside(fused)
         setattr(owner, convolution, fused)
         setattr(owner, norm, nn.Identity())
     for module in network.modules():
         if isinstance(module, nn.ReLU6):
             module.inplace = True
     return network
+
+
+def _pad_inside(convolution: nn.Conv2d) -> None:
+    """In place of the layer that pads before it. One more on the right and below, as stride 2 asks for, is as much on both
+    sides for a kernel with a row and a column of zeros before the first.
+    """
+    left, right, top, bottom = getattr(convolution.static_padding, "padding", (0, 0, 0, 0))
+    depthwise = convolution.groups == convolution.in_channels  # others gain less than the larger kernel costs
+    if depthwise and (right, bottom) == (left + 1, top + 1):
+        weight = functional.pad(convolution.weight.detach(), (1, 0, 1, 0))
+        convolution.weight = nn.Parameter(weight, requires_grad=False)
+        convolution.kernel_size = tuple(weight.shape[2:])
+        left, top = right, bottom
+    if left == right and top == bottom:
+        convolution.padding, convolution.static_padding = (top, left), nn.Identity()
