@@ -15,6 +15,7 @@ from bindbench.config.multibind_evaluation import (
     FaceSpecialist,
     PoseSpecialist,
 )
+from bindbench.config.multibind_scoring import DIMENSIONS
 from bindbench.errors import UserError
 from bindbench.multibind import similarities
 from bindbench.multibind.evaluation_tables import SIMILARITIES, SLOTS_MATCHED, VALIDITY
@@ -597,7 +598,7 @@ class TestTables:
 
     def test_the_scoring_reads_them(self, tables):
         generators = ["target", "swap", "blur", "missing"]
-        evaluation = read_evaluation(generators, similarities.DIMENSIONS, *([tables.files[at]] for at in (0, 2, 1)))
+        evaluation = read_evaluation(generators, DIMENSIONS, *([tables.files[at]] for at in (0, 2, 1)))
         assert evaluation.specialists == ["sface", "efficientnet-lite0", "mediapipe-pose", "mediapipe-blendshapes"]
         assert evaluation.similarities.rows[:, 0].sum() == 15  # every subject but the expression of a profile
 

@@ -1,12 +1,13 @@
 """How MultiBind's similarities become rates (section 3.4); papers.md A.2.2 names the choices that the paper leaves open."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from .base import Section
 
 Dimension = Literal["face", "appearance", "pose", "expression"]
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 Temperature = Annotated[float, Field(gt=0)]
 
 
@@ -25,7 +26,7 @@ class Scoring(Section):
     """Thresholds come from labels of people; without labels from documented defaults, which are marked as uncalibrated."""
 
     dimensions: tuple[Dimension, ...] = Field(
-        ("face", "appearance", "pose", "expression"),
+        DIMENSIONS,
         min_length=1,
         description="What is measured, in the order of the tables.",
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..config.embedders import Embedder
 from ..config.multibind_evaluation import Evaluation
+from ..config.multibind_scoring import DIMENSIONS
 from ..errors import UserError
 from ..files import read_verified
 from ..people.masks import BrokenMask, check_counts
@@ -27,8 +28,6 @@ from .pictures import decoded
 from .specialists import appearance, expression, face, pose
 from .specialists.base import Features, Specialist
 from .specialists.features import Place, features_of
-
-DIMENSIONS = ("face", "appearance", "pose", "expression")
 
 
 def specialists_of(

@@ -13,12 +13,12 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from ..config.multibind_scoring import Dimension, Scoring
+from ..config.multibind_scoring import DIMENSIONS, Scoring
 from ..errors import UserError
 from ..files import csv_rows
 from ..statistics import draw_counts, random_generator
@@ -30,7 +30,6 @@ from .similarity_arrays import Evaluation, places_of, read_evaluation
 from .tables import SLOTS
 
 DEFAULT_COLUMNS = ("dimension", "self", "confusion", "procedure", "made_with")
-DIMENSIONS = get_args(Dimension)
 LARGEST = 2  # a delta is the difference of two cosines
 GENERATED_AGAIN = "pictures that were generated again since"
 
