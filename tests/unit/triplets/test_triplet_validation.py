@@ -5,11 +5,11 @@ import re
 from collections import Counter
 
 import pytest
-from bindbench.triplets import validation
 from bindbench.triplets.constructions import CONSTRUCTIONS, Binding, Example, Proposal, Reject, Specification
 from bindbench.triplets.negatives import attribute_negative, object_negative
+from bindbench.triplets.rules import draft, texts
 from bindbench.triplets.sentences import tokenise
-from bindbench.triplets.validation import RULES, check
+from bindbench.triplets.validation import LONGEST_DETAIL, RULES, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -296,24 +296,23 @@ def test_fails_for_its_reason(case):
     )
     assert isinstance(found, Reject), found
     assert found.reason == expected, found.detail
-    assert 0 < len(found.detail) <= validation.LONGEST_DETAIL
+    assert 0 < len(found.detail) <= LONGEST_DETAIL
 
 
 # What our own program makes cannot fail; a broken exchange shows that the rules would notice.
 POSTCONDITIONS = {
-    "once_in_query": ("query_of", lambda *_: "a red mug and an old kettle and a red cup"),
-    "same_words": ("exchange", lambda *_: "An old mug hung on the wall while a red kettle fell."),
-    "broken_bindings": ("exchange", lambda *_: PAIR[0]),
-    "different_texts": ("exchange", lambda *_: "An old mug hung on the wall while a red kettle hissed."),
-    "once_in_negatives": ("_places", lambda *_: None),
+    "once_in_query": (draft, "query_of", lambda *_: "a red mug and an old kettle and a red cup"),
+    "same_words": (draft, "exchange", lambda *_: "An old mug hung on the wall while a red kettle fell."),
+    "broken_bindings": (draft, "exchange", lambda *_: PAIR[0]),
+    "different_texts": (draft, "exchange", lambda *_: "An old mug hung on the wall while a red kettle hissed."),
+    "once_in_negatives": (texts, "_places", lambda *_: None),
 }
 
 
 @pytest.mark.parametrize("rule", POSTCONDITIONS)
 def test_a_fault_of_our_own_is_noticed(rule, monkeypatch):
     assert reason("pair_swap", *PAIR) == "accepted"
-    name, broken = POSTCONDITIONS[rule]
-    monkeypatch.setattr(validation, name, broken)
+    monkeypatch.setattr(*POSTCONDITIONS[rule])
     assert reason("pair_swap", *PAIR) == rule
 
 
@@ -639,7 +638,7 @@ def assert_decided(found):
     assert isinstance(found, Example | Reject)
     if isinstance(found, Reject):
         assert found.reason in RULES
-        assert 0 < len(found.detail) <= validation.LONGEST_DETAIL
+        assert 0 < len(found.detail) <= LONGEST_DETAIL
 
 
 @given(st.sampled_from(sorted(CONSTRUCTIONS)), ANY_PROPOSAL)
