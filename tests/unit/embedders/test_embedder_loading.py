@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 import shutil
 import socket
 import unicodedata
@@ -297,27 +296,15 @@ def lora(checkpoints, tmp_path_factory):
     return adapter(folder, AutoModel.from_pretrained(checkpoints["qwen3-vl"]), QKVO)
 
 
-def test_an_adapter_changes_texts_as_it_does_beside_the_weights(lora, checkpoints, entry_of):
+def test_an_adapter_changes_texts_and_equals_its_merged_weights(lora, checkpoints, entry_of):
     from peft import PeftModel
 
     adapted = load(entry_of("qwen3-vl", adapter=str(lora)), "cpu")
     base = load(entry_of("qwen3-vl"), "cpu")
     assert not np.allclose(adapted.embed(SENTENCES), base.embed(SENTENCES), atol=1e-3)
-    beside = PeftModel.from_pretrained(AutoModel.from_pretrained(checkpoints["qwen3-vl"]), lora)
-    base.network[0].model = beside.base_model.model.eval()
+    merged = PeftModel.from_pretrained(AutoModel.from_pretrained(checkpoints["qwen3-vl"]), lora).merge_and_unload()
+    base.network[0].model = merged.eval()
     assert adapted.embed(SENTENCES) == pytest.approx(base.embed(SENTENCES), abs=1e-5)
-
-
-@pytest.mark.parametrize(("dtype", "merged"), [("float32", True), ("bfloat16", False)])
-def test_an_adapter_is_merged_only_where_nothing_of_it_is_rounded_away(lora, entry_of, dtype, merged):
-    def queries(**changes):
-        network = load(entry_of("qwen3-vl", dtype=dtype, **changes), "cpu").network
-        named = network.named_parameters()
-        return [weight for name, weight in named if re.search(r"language_model.*q_proj.(base_layer.)?weight", name)]
-
-    plain, adapted = queries(), queries(adapter=str(lora))
-    assert len(plain) == len(adapted) > 0
-    assert all(torch.equal(*pair) is not merged for pair in zip(plain, adapted, strict=True))
 
 
 def test_an_adapter_on_minilm_changes_its_vectors(tmp_path):

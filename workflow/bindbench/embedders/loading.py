@@ -338,17 +338,6 @@ def _add_adapter(network, entry: Embedder, name: str) -> None:
     ):
         if weights:
             raise UserError(f"{key}: {entry.adapter} was trained on another model ({what} {sorted(weights)[0]})")
-    if entry.dtype == "float32":  # half precision would round most of the update away
-        _merge_adapter(network)
-
-
-def _merge_adapter(network) -> None:
-    """Adds the adapter to the weights in memory, in place: a forward pass costs what the base's does."""
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
-    for module in network.modules():
-        if isinstance(module, BaseTunerLayer):
-            module.merge()
 
 
 def _limit_pixels(network, entry: Embedder, key: str) -> None:
