@@ -113,7 +113,7 @@ def _not_scaled(name: str) -> str:
 # examples and 8 B parameters).
 DEFAULT_RUNS = {
     "nano-lora": Run(base="nano", examples=9600, learning_rate=1e-3, batch_size=8),
-    "minilm-lora": Run(base="minilm", examples=4500, learning_rate=1e-3, batch_size=8),
+    "minilm-lora": Run(base="minilm", examples=3000, learning_rate=1e-3, batch_size=16),
 }
 
 
