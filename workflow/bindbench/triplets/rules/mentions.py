@@ -4,6 +4,7 @@ from ..sentences import ends_sentence, word_set
 from .draft import Draft
 
 _QUOTES = frozenset("\"'“”‘’")
+
 # Predicative: words that link an attribute to its object from a distance.
 COPULAS = word_set(
     "is was are were be been being am look looks looked looking seem seems seemed seeming appear appears appeared appearing "
